@@ -1,1 +1,1 @@
-"""Learning as Bayes meant it: several hypotheses kept side by side, each weighed by what was seen."""
+"""Bayes' rule over hypotheses and models: posteriors, marginal likelihoods, and expert beliefs as priors."""

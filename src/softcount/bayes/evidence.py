@@ -1,4 +1,4 @@
-"""Marginal likelihoods of tables under models, and weights of models from them."""
+"""Marginal likelihoods of tables under models, and model weights derived from them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from softcount.learn.record import Learned, bic, cheeseman_stutz
 
 MOST_STEPS = 10_000
 REGRET = 1e-9
-"""Nats per row that the weights may be below the best."""
+"""Maximum loss of the weights compared with the best ones, in nats per row."""
 
 
 def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-    """Weights of models that maximise the log-likelihood of held-out rows, from (rows x models) log-probabilities.
+    """Return the model weights that maximise the log-likelihood of held-out rows (stacking).
 
-    The objective is concave. EM stops when no weights can gain more than a billionth of a nat per row. `rows` are the
-    row weights.
+    `logs` holds (rows x models) log-probabilities, and `rows` the row weights. The objective is concave. EM stops when
+    no weights can gain more than a billionth of a nat per row.
 
     >>> stacking_weights(np.log([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])).round(4).tolist()
     [0.8472, 0.1528]
@@ -37,7 +37,7 @@ def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.nda
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(logs.shape[1], 1 / logs.shape[1])
     for _ in range(MOST_STEPS):
-        gain = (mass / (likelihood @ weights)) @ likelihood  # the slope of every weight; at the top, 1 at most
+        gain = (mass / (likelihood @ weights)) @ likelihood  # the gradient of every weight; at most 1 at the maximum
         weights = weights * gain
         if gain.max() <= 1 + REGRET:
             break
@@ -48,16 +48,17 @@ def stacking_weights(logs: np.ndarray, rows: np.ndarray | None = None) -> np.nda
 
 
 def with_plain_parameters(learned: Any) -> Any:
-    """The model with plug-in instead of predictive parameters."""
+    """Return the model with plug-in instead of predictive parameters."""
     if learned.imagined.how != "predictive":
         return learned
     return replace(learned, estimates=estimate_params(learned.model, learned.counts, learned.imagined.using("mean")))
 
 
 def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> float:
-    """Log marginal likelihood of the rows and their classes, from the log-likelihood at these parameters.
+    """Return the log marginal likelihood of the rows and their classes.
 
-    Exact if every class is known and no cell missing; else by Cheeseman and Stutz.
+    `log_likelihood` is the value at the current parameters. The result is exact if every class is known and no cell is
+    missing; otherwise it is the Cheeseman-Stutz approximation.
     """
     counts = replace(learned.model.nodes.stacked(learned.counts), log_likelihood=log_likelihood)
     known = learned.n_groups if labelled else len(learned.named or ())
@@ -65,10 +66,10 @@ def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> f
 
 
 def unnamed_orders(sizes: list[int]) -> float:
-    """The logarithm of the number of ways to label the levels of hidden nodes: each is an optimum."""
+    """Return the log of the number of labellings of the hidden nodes' categories, each of which is an optimum."""
     return sum(lgamma(size + 1) for size in sizes)
 
 
 def penalised(log_likelihood: float, learned: Learned) -> float:
-    """Minus half of BIC."""
+    """Return -BIC / 2."""
     return -bic(log_likelihood, learned.n_parameters, learned.counts.rows) / 2

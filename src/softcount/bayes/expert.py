@@ -1,4 +1,4 @@
-"""What an expert believes of single cells, n of m prior rows: as a prior, and compared with the data."""
+"""Expert beliefs about single cells, n of m prior rows: as a prior, and compared with the data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ FIELDS = ("column", "level", "class", "n", "m")
 
 
 class ExpertBelief(Struct, frozen=True):
-    """n of m prior rows of one class, or of each, have this level; `where` is for errors."""
+    """n of m prior rows of one class (or of each class if `group` is None) have this category.
+
+    `where` locates the belief in error messages.
+    """
 
     where: str
     column: Any
@@ -32,9 +35,9 @@ class ExpertBelief(Struct, frozen=True):
 
 
 class BelievedCells(Struct, frozen=True):
-    """One column of a fitted model: its levels, those of the expert among them, and what is counted and believed.
+    """One column of a fitted model: its categories with those of the expert, the counts, and the beliefs.
 
-    `believed` is (classes x levels) of prior counts, NaN without a belief, and `rows` are the prior rows.
+    `believed` holds (classes x levels) prior counts, NaN without a belief. `rows` holds the prior rows of each class.
     """
 
     levels: list[Any]
@@ -44,7 +47,7 @@ class BelievedCells(Struct, frozen=True):
 
     @property
     def alpha(self) -> np.ndarray:
-        """Prior counts: rows without a level are shared by the other levels; without any belief, 1 each."""
+        """Prior counts: rows without a category are shared by the other categories; without any belief, 1 each."""
         silent = np.isnan(self.believed)
         rest = self.rows - np.where(silent, 0.0, self.believed).sum(axis=1)
         share = np.maximum(rest, 0.0) / np.maximum(silent.sum(axis=1), 1)
@@ -53,11 +56,12 @@ class BelievedCells(Struct, frozen=True):
 
 
 def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
-    """An expert's beliefs as the `prior=` of a `NaiveBayes` or `Mixture`, for the classes and levels of a fitted one.
+    """Turn an expert's beliefs into the `prior=` of a `NaiveBayes` or `Mixture`.
 
-    `beliefs` is a CSV file with the columns column, level, class, n, m, a mapping with these columns, or a mapping of
-    (column, level, class) to `Expert(n, m)`. Without a class a belief is of every class that has none of its own. Rows
-    that the expert gives no level are shared evenly by the other levels; without any belief a class gets 1 of each.
+    `model` is a fitted estimator with the classes and categories. `beliefs` is a CSV file with the columns column,
+    level, class, n, m, a mapping with these columns, or a mapping of (column, level, class) to `Expert(n, m)`. A belief
+    without a class applies to every class that has no belief about the column. Prior rows to which the expert gives no
+    category are shared evenly by the other categories; a class without any belief gets 1 per category.
 
     >>> from softcount.estimators.naive_bayes import NaiveBayes
     >>> X, y = {"Sky": ["grey", "blue", "grey", "red"]}, ["rain", "sun", "rain", "sun"]
@@ -71,11 +75,11 @@ def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
 
 
 def expert_beside_data(beliefs: Any, model: Any) -> Any:
-    """An Arrow table: for each cell the expert's share, the data's alone, both together, and the data's surprise.
+    """Return an Arrow table that compares the expert's share of each cell with the data and with both together.
 
-    `surprise_bits` is of the whole column in that class: how many bits more its rows take under the expert's prior than
-    under 1 prior row of each level. Below 0 the expert's prior is the better one. The data's share is null if the class
-    has no rows.
+    `surprise_bits` refers to the whole column in that class: how many bits more its rows take under the expert's prior
+    than under 1 prior row per category. Below 0 the expert's prior is better. The data's share is null if the class has
+    no rows.
     """
     import pyarrow as pa
 
@@ -103,7 +107,7 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
 
 
 def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
-    """The log marginal likelihood of rows in their order; -inf if an impossible level was seen."""
+    """Return the log marginal likelihood of rows in their order; -inf if an impossible category was seen."""
     return float(np.sum(log_rising(alpha, counts)) - log_rising(alpha.sum(), counts.sum()))
 
 
@@ -118,7 +122,7 @@ def _fitted(model: Any) -> Fitted:
 
 
 def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
-    """Every column that a belief names."""
+    """Return the cells of every column that a belief names."""
     fitted = _fitted(model)
     by_column: dict[Key, list[ExpertBelief]] = {}
     known = {
@@ -139,7 +143,7 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
 
 
 def _filled(beliefs: list[ExpertBelief], known: list[Any], names: list[Any], counts: np.ndarray) -> BelievedCells:
-    """The cells of one column; beliefs of every class are for those that have none of their own."""
+    """Return the cells of one column; beliefs about every class apply to classes without a separate belief."""
     placed = [(belief, _level(belief, known), _group(belief, names)) for belief in beliefs]
     levels = [*known, *dict.fromkeys(level for _, level, _ in placed if level not in known)]
     believed, rows = np.full((len(names), len(levels)), np.nan), np.zeros(len(names))
@@ -168,7 +172,7 @@ def _filled(beliefs: list[ExpertBelief], known: list[Any], names: list[Any], cou
 
 
 def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
-    """The level a belief is of; one that the data did not have joins them, as text or as the numbers they are."""
+    """Return the category that a belief refers to; a new one is converted to the type of the known categories."""
     for level in known:
         if belief.level == level or str(belief.level) == str(level):
             return level
@@ -186,14 +190,14 @@ def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
 
 
 def _group(belief: ExpertBelief, names: list[Any]) -> int | None:
-    """The class a belief is of, by its place; None for every class."""
+    """Return the index of the class that a belief refers to; None for every class."""
     if belief.group is None:
         return None
     return names.index(_among(belief.group, names, f"{belief.where}: the model has no class {belief.group!r}"))
 
 
 def _among(name: Any, known: Iterable[Any], problem: str) -> Any:
-    """The one of these that is meant, itself or by its text."""
+    """Return the element of `known` that equals the name, or whose text does."""
     for one in known:
         if one == name or str(one) == str(name):
             return one
@@ -204,7 +208,7 @@ def _among(name: Any, known: Iterable[Any], problem: str) -> Any:
 
 
 def _read(beliefs: Any) -> Iterator[tuple[Any, ...]]:
-    """For each belief: where it stands, column, level, class, n and m."""
+    """Yield for each belief its location, column, category, class, n and m."""
     if isinstance(beliefs, str | Path):
         path = Path(beliefs)
         try:

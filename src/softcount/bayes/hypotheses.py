@@ -1,4 +1,4 @@
-"""Bayes' rule over named hypotheses: likelihoods, posterior, and its history as a picture."""
+"""Bayes' rule over named hypotheses: likelihoods, posterior, predictions, and pictures of the history."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from softcount.pictures.text import axis, printable, spark
 from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9
-"""How far from one probabilities may sum."""
+"""Tolerance for probabilities that must sum to one."""
 TIE = 9
-"""Log-probabilities equal to so many decimals are a tie: sums of the same logarithms in another order are that near."""
+"""Decimals to which log-probabilities must agree to be a tie.
+
+Sums of the same logarithms in another order agree this closely.
+"""
 SHOWN = 20
-"""Hypotheses that are printed, the most probable ones."""
+"""Maximum number of hypotheses that are printed, most probable first."""
 ACROSS = 60
-"""Columns of a drawing in a terminal."""
+"""Width of a terminal drawing in characters."""
 LONGEST = 20
-"""Characters of a name in a drawing in a terminal."""
+"""Maximum length of a name in a terminal drawing."""
 
 By = str | int
-"""`"all"`, `"map"`, `"ml"`, or how many of the most probable."""
+"""`"all"`, `"map"`, `"ml"`, or the number of most probable hypotheses to use."""
 
 RULES: dict[str, By] = {"bayes": "all", "map": "map", "ml": "ml"}
-"""The three predictions of a history."""
+"""The three predictions in a history."""
 
 
 # -- likelihoods
@@ -64,11 +67,11 @@ class Likelihood(Struct, frozen=True):
 
     @property
     def is_model(self) -> bool:
-        """Whether it is of rows of a table."""
+        """Whether the likelihood is a fitted model, which scores rows of a table."""
         return hasattr(self.given, "score_samples") or hasattr(self.given, "log_likelihood")
 
     def logs(self, seen: Any) -> np.ndarray:
-        """The log-likelihood of every observation, or of all rows together if a model gives no more."""
+        """Return the log-likelihood of every observation, or of all rows together if the model gives only the sum."""
         if isinstance(self.given, Mapping):
             return logs_of([float(self.given.get(value, 0.0)) for value in seen])
         if not self.is_model:
@@ -112,7 +115,9 @@ def logs_of(likelihoods: list[float]) -> np.ndarray:
 
 
 def best(logs: np.ndarray, count: int = 1) -> np.ndarray:
-    """The places of the largest in each row, largest first and ties in their order; one alone without its axis.
+    """Return the indices of the largest values in each row, largest first; ties keep their order.
+
+    With `count=1` the second axis is dropped.
 
     >>> best(np.log([[0.2, 0.4, 0.4]])), best(np.log([[0.2, 0.4, 0.4]]), 2)
     (array([1]), array([[1, 2]]))
@@ -123,7 +128,7 @@ def best(logs: np.ndarray, count: int = 1) -> np.ndarray:
 
 
 def log_weights(by: By, joint: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
-    """(rows x hypotheses) logarithms of weights that sum to one, from joint log-probabilities and log-likelihoods."""
+    """Return (rows x hypotheses) log-weights that sum to one, from joint log-probabilities and log-likelihoods."""
     logs = likelihood if by == "ml" else joint
     if by != "all":
         chosen = best(logs, 1 if by in ("map", "ml") else int(by)).reshape(len(logs), -1)
@@ -133,11 +138,11 @@ def log_weights(by: By, joint: np.ndarray, likelihood: np.ndarray) -> np.ndarray
     return np.asarray(logs - np.asarray(log_sum_exp(logs, axis=1))[:, None])
 
 
-# -- pictures of courses, which are numbers after 0, 1, 2, ... observations by name
+# -- pictures of courses: by name, the values after 0, 1, 2, ... observations
 
 
 def _sparklines(courses: Mapping[str, np.ndarray]) -> list[str]:
-    """A line of block characters for each course, of at most ACROSS of its numbers, the first and the last included."""
+    """Return one line of block characters per course; longer courses are thinned to ACROSS values."""
     top, lines = max(1.0, *(float(np.nan_to_num(course).max()) for course in courses.values())), []
     for name, course in zip(map(printable, courses), courses.values(), strict=True):
         short = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
@@ -147,7 +152,7 @@ def _sparklines(courses: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
-    """Lines over the number of observations."""
+    """Return a line chart over the number of observations."""
     known = {name: course for name, course in courses.items() if np.isfinite(course).any()}
     highest = max(1.0, *(float(np.nanmax(course)) for course in known.values()))
     lines = class_lines(list(known), np.arange(max(map(len, known.values()))), list(known.values()))
@@ -156,10 +161,10 @@ def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
 
 
 class Hypotheses:
-    """Hypotheses that exclude each other, with a prior probability each and a likelihood for what may be seen.
+    """Mutually exclusive hypotheses, each with a prior probability and a likelihood of observations.
 
     A likelihood is a mapping of value to probability, a function of a value (a probability or a density), or a fitted
-    model, for which rows of a table are observed. `observe` gives a new object; this one stays as it is.
+    model, for which rows of a table are observed. `observe` returns a new object and leaves this one unchanged.
 
     >>> bags = Hypotheses(
     ...     prior={"all cherry": 0.25, "half": 0.5, "all lime": 0.25},
@@ -191,10 +196,11 @@ class Hypotheses:
         self._seen: tuple[str | None, ...] = ()
 
     def observe(self, seen: Any) -> Hypotheses:
-        """The hypotheses after more observations: a list of values, or the rows of a table if they are fitted models.
+        """Return the hypotheses after more observations.
 
-        An observation without a value is given by its likelihood under each hypothesis: a mapping of hypothesis to
-        likelihood, or a function of the hypothesis.
+        `seen` is a list of values, or the rows of a table if the hypotheses are fitted models. An observation without a
+        value is given by its likelihood under each hypothesis: a mapping of hypothesis to likelihood, or a function of
+        the hypothesis.
         """
         values: list[Any] | None = None
         if callable(seen) or (isinstance(seen, Mapping) and all(isinstance(own, Real) for own in seen.values())):
@@ -219,7 +225,7 @@ class Hypotheses:
             )
         return after
 
-    # What is believed now
+    # Current beliefs
 
     @property
     def prior(self) -> dict[Any, float]:
@@ -234,36 +240,37 @@ class Hypotheses:
 
     @property
     def map(self) -> Any:
-        """The most probable hypothesis; of those within a billionth of it, the first."""
+        """The most probable hypothesis; ties within 1e-9 of log-probability go to the first."""
         return self._names[best(self._joint[None])[0]]
 
     @property
     def ml(self) -> Any:
-        """The hypothesis that makes what was seen most probable, whatever its prior; of equals, the first."""
+        """The hypothesis of maximum likelihood, regardless of its prior; ties go to the first."""
         self._needs_observations()
         return self._names[best(self._log_likelihood[None])[0]]
 
     @property
     def description_length(self) -> dict[Any, float]:
-        """Hypothesis -> bits for itself and for what was seen under it: -log2 P(h) - log2 P(seen | h).
+        """Hypothesis -> bits for the hypothesis and the observations: -log2 P(h) - log2 P(seen given h).
 
-        The shortest is the most probable hypothesis. Of densities, bits count from the unit the values are in.
+        The shortest description belongs to the most probable hypothesis. With densities, the bits depend on the unit of
+        the values.
         """
         return dict(zip(self._names, (0.0 - self._joint / np.log(2)).tolist(), strict=True))
 
-    # What comes next
+    # Predictions
 
     def predict(self, x: Any, by: By = "all") -> Number:
-        """The probability (or density) of x, coming next: weighted by all hypotheses, or as `by` says.
+        """Return the probability (or density) that x comes next, averaged over all hypotheses or as `by` selects.
 
-        `by="map"` takes the most probable hypothesis alone, `by="ml"` the one of maximum likelihood, and a number k the
-        k most probable, with their posterior weights. If hypotheses are models, x is a table and each of its rows is
-        answered.
+        `by="map"` uses only the most probable hypothesis, `by="ml"` the one of maximum likelihood, and a number k the k
+        most probable with their posterior weights. If the hypotheses are models, x is a table and the result has one
+        value per row.
         """
         return plain(np.exp(self.predict_log(x, by)))
 
     def predict_log(self, x: Any, by: By = "all") -> Number:
-        """The logarithm of `predict`, exact if a density is too small for a float."""
+        """Return the logarithm of `predict`, which stays exact if a density underflows."""
         count = len(self._prior)
         if not (isinstance(by, int) and not isinstance(by, bool) and 1 <= by <= count) and by not in RULES.values():
             raise DataError(
@@ -275,9 +282,9 @@ class Hypotheses:
         return log_sum_exp(self._next(x) + shares, axis=-1)
 
     def predictions(self, x: Any) -> Any:
-        """An Arrow table of the Bayes, MAP and ML predictions of x after 0, 1, 2, ... observations.
+        """Return an Arrow table of the Bayes, MAP and ML predictions of x after 0, 1, 2, ... observations.
 
-        Before the first one there is no hypothesis of maximum likelihood: null.
+        The ML prediction is null before the first observation.
         """
         import pyarrow as pa
 
@@ -285,10 +292,10 @@ class Hypotheses:
 
     @property
     def history(self) -> Any:
-        """An Arrow table with a line for the prior and one after each observation.
+        """An Arrow table with one row for the prior and one after each observation.
 
-        It has the posterior of each hypothesis under its name and, for every value that a table of probabilities names,
-        the Bayes, MAP and ML predictions that it comes next: "bayes lime", "map lime", "ml lime".
+        It has the posterior of each hypothesis under its name. For every value in a table of probabilities, it also has
+        the Bayes, MAP and ML predictions that the value comes next: "bayes lime", "map lime", "ml lime".
         """
         import pyarrow as pa
 
@@ -301,9 +308,9 @@ class Hypotheses:
         return pa.table(columns)
 
     def history_text(self, of: Any = None) -> str:
-        """The history drawn for a terminal: how each posterior goes, and each rule's prediction of a value.
+        """Draw the history for a terminal: each posterior, and each rule's prediction of a value.
 
-        `of` is the value that is predicted: without it the last that was seen, if likelihoods are tables.
+        `of` is the value that is predicted. By default it is the last observed value, if likelihoods are tables.
 
         >>> coins = Hypotheses({"fair": 0.9, "bent": 0.1}, {"fair": {"h": 0.5, "t": 0.5}, "bent": {"h": 0.9, "t": 0.1}})
         >>> print(coins.observe(["h"] * 11).history_text())
@@ -327,7 +334,7 @@ class Hypotheses:
         return "\n".join(line.rstrip() for line in lines)
 
     def history_svg(self, of: Any = None) -> str:
-        """The history as a picture, the text of an SVG file: posteriors, and below them the predictions of a value."""
+        """Return the history as the text of an SVG file: the posteriors, and below them the predictions of a value."""
         predictions, predicted = self._drawn_predictions(of)
         charts = [_chart("Posterior of each hypothesis", "posterior", self._posteriors())]
         if predictions:
@@ -335,7 +342,7 @@ class Hypotheses:
         return stack([chart.draw() for chart in charts], charts[0].title).svg_file()
 
     def _drawn_predictions(self, of: Any) -> tuple[dict[str, np.ndarray], str]:
-        """Each rule's predictions of a value, if there is one to draw, and the value as text."""
+        """Return each rule's predictions of the value to draw, and the value as text; empty if there is none."""
         if of is None and self._seen and not self._by_models:
             of = next((value for value in self._known if str(value) == self._seen[-1]), None)
         if of is None:
@@ -366,30 +373,30 @@ class Hypotheses:
             lines.append(f"and {len(posterior) - SHOWN} less probable ones")
         return "\n".join(lines)
 
-    # How it is found
+    # Computation
 
     @property
     def _log_likelihood(self) -> np.ndarray:
-        # Each hypothesis in a row of its own: NumPy then sums in pairs, and 100,000 terms keep 15 digits.
+        # One contiguous row per hypothesis: NumPy then uses pairwise sums, and 100,000 terms keep 15 digits.
         return np.asarray(np.ascontiguousarray(self._logs.T).sum(axis=1))
 
     @property
     def _joint(self) -> np.ndarray:
-        """log P(h) + log P(seen | h) of each hypothesis."""
+        """log P(h) + log P(seen given h) for each hypothesis."""
         return np.asarray(logs_of(list(self._prior.values())) + self._log_likelihood)
 
     def _courses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Joint log-probabilities and log-likelihoods after 0, 1, 2, ... observations, a column per hypothesis."""
+        """Return joint log-probabilities and log-likelihoods (observations so far x hypotheses), starting at 0."""
         likelihood = np.vstack([np.zeros(len(self._prior)), self._logs.cumsum(axis=0)])
         return likelihood + logs_of(list(self._prior.values())), likelihood
 
     def _posteriors(self) -> dict[str, np.ndarray]:
-        """The posterior of each hypothesis after 0, 1, 2, ... observations, by its name as text."""
+        """Return the posterior of each hypothesis after 0, 1, 2, ... observations, by name as text."""
         shares, _ = softmax_rows(self._courses()[0])
         return dict(zip(labels(self._names).values(), shares.T, strict=True))
 
     def _predicted(self, x: Any) -> dict[str, Any]:
-        """Each rule's prediction of x after 0, 1, 2, ... observations, as Arrow arrays."""
+        """Return each rule's prediction of x after 0, 1, 2, ... observations, as Arrow arrays."""
         import pyarrow as pa
 
         coming = np.exp(self._next(x))
@@ -405,16 +412,16 @@ class Hypotheses:
         }
 
     def _next(self, x: Any) -> np.ndarray:
-        """The log-likelihood of x under each hypothesis, on the last axis; rows of a table before it."""
+        """Return the log-likelihood of x with hypotheses on the last axis; models have rows on the first axis."""
         return self._log_likelihoods(x) if self._by_models else np.asarray(self._log_likelihoods([x])[0])
 
     def _log_likelihoods(self, seen: Any) -> np.ndarray:
-        """(rows x hypotheses); one row in all if a model gives only the log-likelihood of all rows."""
+        """Return (rows x hypotheses) log-likelihoods; a single row if a model gives only the sum over rows."""
         values = [] if all(own.is_model for own in self._likelihoods) else _listed(seen)
         for place, value in enumerate(values if self._known else (), 1):
             try:
                 is_known = value in self._known
-            except TypeError:  # a list, or a tuple with one inside, cannot be a key
+            except TypeError:  # a list, or a tuple that contains one, cannot be a key
                 is_known = False
             if not is_known:
                 names = ", ".join(map(repr, self._known))
@@ -435,7 +442,7 @@ class Hypotheses:
 
 
 def _check_names(prior: Any, given: Any, what: str = "likelihood") -> None:
-    """Raise an error unless both are mappings with an entry for each hypothesis."""
+    """Raise unless both are mappings with an entry for each hypothesis."""
     for name, mapping in (("prior", prior), (what, given)):
         if not isinstance(mapping, Mapping):
             raise DataError(f"{name} is {mapping!r}. Give a mapping with an entry for each hypothesis.")
@@ -450,7 +457,7 @@ def _check_names(prior: Any, given: Any, what: str = "likelihood") -> None:
 
 
 def _listed(seen: Any) -> list[Any]:
-    """The values, one by one; a single text, a table or a mapping is refused."""
+    """Return the values as a list; a single string, a table or a mapping raises an error."""
     tabular = isinstance(seen, Mapping) or hasattr(seen, "columns") or getattr(seen, "ndim", 1) != 1
     if isinstance(seen, str | bytes) or tabular or not hasattr(seen, "__iter__"):
         raise DataError(f"what is observed is {seen!r}. Give a list of values, also for a single one: [value].")

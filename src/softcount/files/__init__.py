@@ -1,7 +1,7 @@
-"""The model file, and files that are written whole or not at all.
+"""The model file, and files that are written completely or not at all.
 
-`write` and `read` keep a document of plain values and its arrays in one checked archive; what they mean is for the
-layers above. `atomic_writer` and `check_writable` serve every other output file too.
+`write` and `read` store a document of plain values and its arrays in one checked archive; the layers above define their
+meaning. `atomic_writer` and `check_writable` serve every other output file too.
 """
 
 from softcount.files.archive import FORMAT, read, write

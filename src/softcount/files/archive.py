@@ -1,8 +1,8 @@
-"""The model file: a zip of stored entries, a document and one .npy file per array.
+"""The model file: an uncompressed zip of one JSON document and one .npy file per array.
 
-`model.json` holds the number of the format, the version that wrote it, the document, and for every array its entry,
-shape, type, size and SHA-256. Nothing in the file is imported or evaluated, and no size in it is believed before it is
-compared with the size of the file. The same content gives the same bytes, whenever and wherever it is written.
+`model.json` holds the format number, the version that wrote it, the document, and for every array its entry, shape,
+type, size and SHA-256. Nothing in the file is imported or evaluated, and every size in it is compared with the size of
+the file before use. Equal content gives identical bytes at any time and on any system.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from softcount.files.codec import Arrays, Document, decode, from_json, require, 
 FORMAT = 7
 """The format of model files that this version writes, and the only one that it reads."""
 TYPES = ("<f8", "<i8", "<i4", "|u1", "|b1")
-"""The types an array may have, besides text of fixed width."""
+"""Allowed array types, in addition to text of fixed width."""
 
 _TEXT = re.compile(r"<U([1-9][0-9]{0,6})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _DOCUMENT = "model.json"
-_MOST_ARRAYS = 60_000  # a plain zip directory counts up to 65,535
-_MOST_DIRECTORY = 1 << 23  # each entry is a Python object once read
+_MOST_ARRAYS = 60_000  # the limit of a plain zip directory is 65,535
+_MOST_DIRECTORY = 1 << 23  # each entry becomes a Python object
 _MOST_AXES = 16
 _LAST_CHARACTER = 0x10FFFF
 _BLOCK = 1 << 20
@@ -51,7 +51,7 @@ _LOCAL, _CLOSING, _WIDE_CLOSING = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x07"
 
 
 class ArrayEntry(Struct, frozen=True):
-    """The listing of an array: its entry in the zip, and the digest and size of the bytes there."""
+    """The listing of an array: its entry in the zip, and the digest and size of its bytes."""
 
     entry: str
     shape: tuple[int, ...]
@@ -64,11 +64,11 @@ class ArrayEntry(Struct, frozen=True):
 
 
 def write(path: Path, document: Document, arrays: Arrays) -> None:
-    """Save a document and its arrays as one file, which is there whole or not at all.
+    """Save a document and its arrays as one file, completely or not at all.
 
-    The document holds what JSON holds: finite numbers, text, Booleans, None, lists, and dicts with text as keys. Arrays
-    are float64, int64, int32, uint8, bool or text. Anything else, and a place that cannot be written, is a `DataError`
-    that leaves the disk as it was.
+    The document holds JSON values: finite numbers, text, Booleans, None, lists, and dicts with text keys. Arrays are
+    float64, int64, int32, uint8, bool or text. Any other value, or a path that cannot be written, raises a `DataError`
+    and leaves the disk unchanged.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +99,7 @@ def write(path: Path, document: Document, arrays: Arrays) -> None:
 
 
 def _as_kept(name: str, array: np.ndarray) -> np.ndarray:
-    """The array with rows first and little-endian; a `ValueError` if its type is not kept."""
+    """Return the array in C order and little-endian; raise a `ValueError` for a type that files do not keep."""
     array = np.asarray(array)
     if array.dtype.kind == "U":
         array = array.astype(f"<U{max(array.dtype.itemsize // 4, 1)}", copy=False)
@@ -118,7 +118,7 @@ def _is_kept(dtype: str) -> bool:
 
 
 def _pieces(array: np.ndarray) -> Iterator[bytes | memoryview]:
-    """The bytes of the .npy file of an array, without copying it."""
+    """Yield the bytes of an array's .npy file without copying the array."""
     head = BytesIO()
     npy.write_array_header_1_0(head, {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape})
     yield head.getvalue()
@@ -131,7 +131,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 
 def _add(archive: zipfile.ZipFile, name: str, size: int, pieces: Any) -> None:
     entry = zipfile.ZipInfo(name, _TIME)
-    entry.create_system = 3  # the same bytes on every system
+    entry.create_system = 3  # identical bytes on every system
     entry.external_attr = 0o644 << 16
     entry.file_size = size
     with archive.open(entry, "w") as out:
@@ -143,9 +143,9 @@ def _add(archive: zipfile.ZipFile, name: str, size: int, pieces: Any) -> None:
 
 
 def read(path: Path) -> tuple[Document, Arrays]:
-    """The document and the arrays of a model file, as they were given to `write`.
+    """Return the document and the arrays of a model file, as they were given to `write`.
 
-    Whatever is wrong with the file is a `ModelFileError` of one line that names it; no other error comes out.
+    Any problem with the file raises a `ModelFileError` of one line that names the file; no other exception escapes.
     """
     try:
         return _read(os.fspath(path))
@@ -157,14 +157,14 @@ def read(path: Path) -> tuple[Document, Arrays]:
         problem = f"it cannot be read: {error.strerror or error}"
     except MemoryError:
         problem = "there is not enough memory to load it"
-    except Exception as error:  # zipfile answers damage with many types; a loader must let none of them out
+    except Exception as error:  # zipfile raises many types on damaged files; none may escape
         problem = f"it is damaged ({type(error).__name__}: {error})"
     raise ModelFileError(f"model file {_show_path(path)}: {' '.join(problem.split())}")
 
 
 @contextmanager
 def naming(path: object, what: str, unsound: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
-    """Make errors about the content of a file, of these types, a `ModelFileError` that starts with the file's name."""
+    """Convert errors of the types `unsound` to a `ModelFileError` that starts with the name of the file."""
     try:
         yield
     except ModelFileError as error:
@@ -178,7 +178,7 @@ def _show_path(path: object) -> str:
 
 
 def _read(name: str) -> tuple[Document, Arrays]:
-    mode = os.stat(name).st_mode  # first: opening a pipe would wait for ever
+    mode = os.stat(name).st_mode  # check first: opening a pipe would block
     require(not stat.S_ISDIR(mode), "it is a folder; give the path of a model file")
     require(stat.S_ISREG(mode), "it is a pipe or a device; save it to a file first")
     with open(name, "rb") as source:
@@ -208,7 +208,7 @@ def _check_ends(source: IO[bytes], size: int) -> None:
 
 
 def _check_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The archive's entries by name, if none is packed, locked, there twice, or larger than the file."""
+    """Return the entries by name; raise for compressed, encrypted, repeated or oversized entries."""
     entries: dict[str, zipfile.ZipInfo] = {}
     for entry in archive.infolist():
         name = show(entry.orig_filename)
@@ -223,7 +223,7 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.Zip
 
 
 def _read_manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> dict[str, Any]:
-    """The content of `model.json`, if it is of this format."""
+    """Return the content of `model.json` after checking its format."""
     if _DOCUMENT not in entries:
         pickled = any(name.endswith((".pkl", ".pickle", ".joblib")) for name in entries)  # another library's model
         kind = "a zip with a Python pickle in it, which is never loaded" if pickled else "a zip"
@@ -245,7 +245,7 @@ def _read_manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]
 
 
 def _read_listing(arrays: dict[str, Any], entries: dict[str, zipfile.ZipInfo]) -> dict[str, ArrayEntry]:
-    """The listed arrays, if every entry is listed once, with the size it has."""
+    """Return the listed arrays after checking that every entry is listed once with its actual size."""
     listed = {}
     for name, found in arrays.items():
         entry = decode(ArrayEntry, found, {}, "", f"the listing of array {show(name)}")
@@ -268,7 +268,7 @@ def _read_listing(arrays: dict[str, Any], entries: dict[str, zipfile.ZipInfo]) -
 
 
 def _read_array(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> np.ndarray:
-    """An array, if its bytes are those listed; what is allocated is bounded by the size of the file."""
+    """Read an array and verify its digest; the memory allocated is bounded by the size of the file."""
     what = f"array {show(name)} cannot be used"
     with archive.open(entry.entry) as stream:
         digest = hashlib.sha256(_read_head(stream, entry, what))
@@ -289,9 +289,9 @@ def _read_array(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> np.nd
 
 
 def _read_head(stream: IO[bytes], entry: ArrayEntry, what: str) -> bytes:
-    """The header's bytes, after comparing them with the entry.
+    """Return the header's bytes after comparing them with the entry.
 
-    NumPy would evaluate the header as a literal; here it has one possible text, so nothing needs to be.
+    NumPy would evaluate the header as a Python literal. Here only one text is possible, so it is compared instead.
     """
     length = entry.size - math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
     fits = 10 <= length < 1 << 16
@@ -303,7 +303,7 @@ def _read_head(stream: IO[bytes], entry: ArrayEntry, what: str) -> bytes:
     return head
 
 
-# -- what a file that is no model file seems to be, in a few words
+# -- guesses about files that are not model files
 
 _STARTS = (
     (b"PK", "a damaged zip archive"),
@@ -324,7 +324,7 @@ _PICKLE = "a Python pickle, which is never loaded as it could run any code"
 
 
 def looks_like(start: bytes) -> str:
-    """A guess from the first bytes.
+    """Guess the kind of a file from its first bytes.
 
     >>> looks_like(b"age,income"), looks_like(b"PAR1...")
     ('a CSV or other text table', 'a Parquet table')
@@ -339,7 +339,7 @@ def looks_like(start: bytes) -> str:
     if not start.strip(b"\0"):
         return "a file of zeros"
     try:
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # the last character may be cut
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # the last character may be incomplete
     except UnicodeDecodeError:
         return "some other binary file"
     if not all(character.isprintable() or character in "\r\n\t\f" for character in text):
@@ -358,9 +358,9 @@ def looks_like(start: bytes) -> str:
 
 
 def data_digest(path: str) -> str | None:
-    """The SHA-256 of a file, or of a folder's files with their names, in order; None for anything else.
+    """Return the SHA-256 of a file, or of a folder's files and names in order; None for anything else.
 
-    `sha256sum FILE` gives the same for a file.
+    For a file, `sha256sum FILE` gives the same digest.
     """
     found = pathlib.Path(path)
     if found.is_file():

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FAILED = (*_FULL, errno.EIO)
 
 @contextmanager
 def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
-    """A file to write to, which appears at `path` only when the block ends without an error.
+    """Open a file that appears at `path` only if the block ends without an error.
 
-    Text is UTF-8 and newlines stay as written. An existing file keeps its permissions, a link keeps pointing where it
-    did, and a pipe or device (`/dev/stdout`) is simply written to. Whatever goes wrong, nothing half-written is left.
+    Text is UTF-8 and newlines stay as written. An existing file keeps its permissions, a link keeps its target, and a
+    pipe or device (`/dev/stdout`) is written to directly. If anything fails, no partial file remains.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -46,7 +46,7 @@ def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any
             with _disk_errors(path):
                 handle.flush()
                 os.fsync(descriptor)
-                os.replace(part, target)  # a power cut leaves the old file or the new one
+                os.replace(part, target)  # after a power failure either the old or the new file exists
                 with suppress(OSError):  # some systems cannot open a folder
                     _sync_folder(os.path.dirname(target))
     except BaseException:
@@ -56,10 +56,10 @@ def atomic_writer(path: Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any
 
 
 def check_writable(path: Path) -> None:
-    """Nothing, if a file can be written at `path`; otherwise a `DataError` that says why not.
+    """Raise a `DataError` with the reason if no file can be written at `path`.
 
-    Meant for the moment before long work. It makes and removes an empty file next to the target, because permission
-    bits alone do not show read-only or full disks; the target itself is not touched.
+    Call it before long computations. It creates and removes an empty file next to the target, because permission bits
+    do not show read-only or full disks. The target itself is not touched.
     """
     target, is_stream = _place(path)
     if not is_stream:
@@ -70,7 +70,7 @@ def check_writable(path: Path) -> None:
 
 
 def _place(path: Path) -> tuple[str, bool]:
-    """Where the bytes go (links followed), and whether that is a pipe or device instead of a file."""
+    """Return the path that is written to (links followed), and whether it is a pipe or device instead of a file."""
     name = os.fsdecode(path)
     if not name:
         raise DataError("cannot write to an empty path. Give a file name.")
@@ -97,7 +97,7 @@ def _place(path: Path) -> tuple[str, bool]:
 
 
 def _create_part(target: str) -> tuple[int, str]:
-    """Create an empty file next to the target, with its permissions, and remove those that killed writers left."""
+    """Create an empty temporary file next to the target with its permissions; remove files of killed writers."""
     descriptor, part = new_scratch(os.path.dirname(target), 0o666)
     with suppress(OSError):
         os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
@@ -118,7 +118,10 @@ def _sync_folder(path: str) -> None:
 
 @contextmanager
 def _disk_errors(path: Path, only: tuple[int, ...] = ()) -> Iterator[None]:
-    """Turn the system's refusals into a `DataError`; with `only`, just those, as the caller's own code runs inside."""
+    """Turn operating system errors into a `DataError`.
+
+    With `only`, convert just these error numbers, because the caller's code runs inside.
+    """
     try:
         yield
     except BrokenPipeError:

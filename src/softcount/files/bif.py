@@ -1,8 +1,8 @@
-"""Bayesian networks in BIF files, plain or gzipped.
+"""Read and write Bayesian networks in BIF files, plain or gzipped.
 
-Files are read as they are found: with and without commas, bars and quotes, entries in any order, `table`, `default`,
-properties and comments anywhere. In a `table` of a node with parents the node's own levels change slowest and the last
-parent fastest, as the format says.
+Files are accepted in all common variants: with and without commas, bars and quotes, with entries in any order, and with
+`table`, `default`, properties and comments anywhere. In a `table` of a node with parents, the node's own categories
+change slowest and the last parent fastest, as the format defines.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from softcount.sources.bytestream import TextFile, as_utf8, is_passing, spooled
 from softcount.sources.wording import and_others, cell
 
 LONGEST_NETWORK = 256 << 20
-"""Bytes of the unpacked text; the largest published network has six million."""
+"""Maximum size of the unpacked text in bytes; the largest published network has six million."""
 MOST_CELLS = 1 << 26
-"""Probabilities in all tables together; the largest published networks have a million."""
+"""Maximum number of probabilities in all tables; the largest published networks have a million."""
 ROUNDING = 1.001e-3
-"""How far from one a sum may be that is taken for rounding: programs write three digits."""
+"""Tolerance for sums of probabilities: programs write three digits."""
 LONGEST_CYCLE = 8
-"""Nodes of a cycle that an error message lists."""
+"""Maximum number of nodes of a cycle that an error message lists."""
 KEYWORDS = frozenset(("network", "variable", "probability", "property", "type", "discrete", "table", "default"))
 
 _COMMENT = r"//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+\*/"
@@ -52,7 +52,7 @@ _SHORT = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def read_network(source: str | os.PathLike[str]) -> Network:
-    """The network in a file, or in the text of one.
+    """Read a network from a file, or from a string with its text.
 
     >>> read_network("variable c { type discrete [2] {h, t}; } probability (c) { table .5 .5; }").sizes
     (2,)
@@ -100,7 +100,7 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
 
 
 def read_bif(text: str, source: str = "the text") -> Network:
-    """The network that a BIF text describes; `source` names it in messages.
+    """Parse a BIF text; `source` names it in error messages.
 
     >>> coin = read_bif("network x {} variable c { type discrete [2] {h, t}; } probability (c) { table .5 .5; }")
     >>> coin.graph.names, coin.levels, coin.tables[0].tolist()
@@ -110,14 +110,17 @@ def read_bif(text: str, source: str = "the text") -> Network:
 
 
 class Word(NamedTuple):
-    """A name, and whether it stood in quotes."""
+    """A name, and whether it was quoted."""
 
     text: str
     quoted: bool
 
 
 class Table(NamedTuple):
-    """(configurations x levels), and where in the text a configuration is, or else all the others."""
+    """(configurations x levels) probabilities, and their positions in the text for error messages.
+
+    `places` gives the position of a configuration, `otherwise` that of all others.
+    """
 
     parents: tuple[str, ...]
     rows: np.ndarray
@@ -126,11 +129,11 @@ class Table(NamedTuple):
 
 
 Groups = list[list[Word]]
-"""Words between commas or bars."""
+"""Words, grouped by commas or bars."""
 
 
 class BifReader:
-    """A text, the place `at` of its next character, and the nodes and tables found so far."""
+    """A parser with the text, the position `at` of the next character, and the nodes and tables found so far."""
 
     def __init__(self, text: str, source: str) -> None:
         self.text, self.source, self.at = text, source, 0
@@ -152,14 +155,14 @@ class BifReader:
         self.at = match.end() if match else self.at
 
     def peek(self) -> str:
-        """The next character that is neither blank nor comment; "" at the end of the text."""
+        """Return the next character after blanks and comments; "" at the end of the text."""
         self.skip(_BLANK)
         if self.text.startswith("/*", self.at):
             raise self.error("a comment begins with /* and never ends.")
         return self.text[self.at : self.at + 1]
 
     def take(self, mark: str) -> bool:
-        """Whether the mark comes next; if so, it is passed."""
+        """Return whether the mark comes next; if so, move past it."""
         found = self.peek() == mark
         self.at += found
         return found
@@ -169,14 +172,14 @@ class BifReader:
             raise self.error(f"{mark!r} is missing {where}; {self.next_text()} stands there.")
 
     def next_text(self) -> str:
-        """The next word or mark, for a message."""
+        """Return the next word or mark, for an error message."""
         if not self.peek():
             return "the end of the file"
         match = _WORD.match(self.text, self.at)
         return repr((match[0] if match else self.text[self.at])[:40])
 
     def word(self) -> Word | None:
-        """The next name, if there is one."""
+        """Return the next name, or None."""
         is_quoted = self.peek() == '"'
         match = _WORD.match(self.text, self.at)
         if not match:
@@ -187,14 +190,14 @@ class BifReader:
         return Word(_ESCAPE.sub(_unescape, match[0][1:-1]) if is_quoted else match[0], is_quoted)
 
     def keyword(self) -> str:
-        """The next word; "" if it is quoted or none."""
+        """Return the next word; "" if it is quoted or missing."""
         word = self.word()
         return word.text if word and not word.quoted else ""
 
     def groups(self, closing: str, where: str) -> Groups:
-        """Words up to a closing mark, split into groups at commas and bars."""
+        """Return the words up to a closing mark, split into groups at commas and bars."""
         match = _PLAIN.match(self.text, self.at)
-        if match and self.text.startswith(closing, match.end()):  # most lists are plain: split without looking at words
+        if match and self.text.startswith(closing, match.end()):  # fast path: most lists are plain
             self.at = match.end() + 1
             return [[Word(word, False) for word in part.split()] for part in match[0].split(",") if part.strip()]
         found: Groups = [[]]
@@ -217,7 +220,7 @@ class BifReader:
             raise self.error(f"a property must end in ';'; {self.next_text()} stands there.")
 
     def skip_block(self, began: int) -> None:
-        """Skip a block in braces and the blocks inside it; `began` is the place of its heading."""
+        """Skip a block in braces and the blocks inside it; `began` is the position of its heading."""
         self.expect("{", "at the beginning of a block")
         depth = 1
         while depth:
@@ -281,12 +284,12 @@ class BifReader:
         self.levels[name], self.declared[name] = tuple(levels), at
 
     def _read_levels(self, where: str) -> list[str]:
-        """`discrete [ 2 ] { yes, no };`, with or without the number."""
+        """Read `discrete [ 2 ] { yes, no };`, with or without the number."""
         at, kind = self.at, self.word()
         if kind is None or kind.text != "discrete":
             raise self.error(f"only 'type discrete' is known; it is something else {where}.", at)
         size = self.groups("]", where) if self.take("[") else []
-        announced = "".join(word.text for group in size for word in group)  # text: any number of digits
+        announced = "".join(word.text for group in size for word in group)  # kept as text: any number of digits
         self.expect("{", where)
         groups = self.groups("}", where)
         levels = join_names(groups, lambda names: str(len(names)) == announced if announced else len(names) > 1)
@@ -347,7 +350,7 @@ class BifReader:
         self.tables[name] = Table(tuple(parents), table, found, otherwise)
 
     def _check_shape(self, name: str, parents: Sequence[str], at: int) -> tuple[int, int]:
-        """Configurations of the parents and levels of a node, if it may have such a table."""
+        """Return the numbers of parent configurations and of categories, after checking that the table is allowed."""
         for each in (name, *parents):
             if each not in self.levels:
                 raise self.error(f"there is no node {cell(each)}. The file declares {and_others(self.levels)}.", at)
@@ -366,7 +369,7 @@ class BifReader:
         return configurations, levels
 
     def _read_configuration(self, name: str, parents: Sequence[str], places: Sequence[dict[str, int]], at: int) -> int:
-        """The number of the configuration with these levels of the parents."""
+        """Return the index of the configuration with these parent categories."""
 
         def fits(names: Sequence[str]) -> bool:
             return len(names) == len(places) and all(map(dict.__contains__, places, names))
@@ -383,7 +386,7 @@ class BifReader:
         return configuration
 
     def _read_values(self, name: str, count: int, at: int, parents: Sequence[str] = (), place: int = 0) -> list[float]:
-        """Numbers up to the next semicolon or bracket; the semicolon is passed."""
+        """Read numbers up to the next semicolon or bracket; the semicolon is consumed."""
         start = self.at
         self.skip(_VALUES)
         text = self.text[start : self.at]
@@ -392,7 +395,7 @@ class BifReader:
         words = (re.sub(_COMMENT, " ", text) if "/" in text else text).replace(",", " ").split()
         try:
             found = list(map(float, words))
-            odd = [word for word in words if "_" in word] if "_" in text else []  # 1_000 is a number in Python only
+            odd = [word for word in words if "_" in word] if "_" in text else []  # float() accepts 1_000, BIF does not
         except ValueError:
             odd = [word for word in words if not _is_number(word)]
         if odd:
@@ -410,7 +413,7 @@ class BifReader:
     # -- the network
 
     def _make_network(self) -> Network:
-        """The network, if its graph has no cycle; rounding in its tables is repaired."""
+        """Build the network after checking that it has no cycle; rounding in its tables is corrected."""
         if not self.levels:
             raise DataError(f"{self.source} declares no node: it is no network, or it is cut short.")
         for name, at in self.declared.items():
@@ -438,7 +441,7 @@ class BifReader:
 
 
 def join_names(groups: Groups, fits: Callable[[list[str]], bool]) -> list[str]:
-    """Names with blanks inside if commas separate them and they fit, otherwise word by word.
+    """Return names that contain blanks if commas separate them and they fit, otherwise single words.
 
     >>> join_names([[Word("Asia", False), Word("Minor", False)], [Word("Crete", False)]], lambda names: len(names) == 2)
     ['Asia Minor', 'Crete']
@@ -474,7 +477,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def bif_text(network: Network) -> str:
-    """The network as BIF, with every digit of its probabilities.
+    """Return the network as BIF, with all digits of its probabilities.
 
     >>> coin = read_bif("network x {} variable c { type discrete [2] {h, t}; } probability (c) { table .5 .5; }")
     >>> print(bif_text(coin), end="")
@@ -504,7 +507,7 @@ def bif_text(network: Network) -> str:
 
 
 def spell(name: str) -> str:
-    r"""The name as it is written in a BIF file: plain if possible, otherwise in quotes.
+    r"""Return the name as written in a BIF file: plain if possible, otherwise quoted.
 
     >>> print(spell("<5"), spell("table"), spell("a b"), spell('5"'), spell("a\nb"))
     <5 "table" "a b" "5\"" "a\nb"

@@ -1,4 +1,4 @@
-"""Checkpoints in the same kind of file as a model."""
+"""Checkpoints of EM, stored in the same archive format as models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from softcount.learn.checkpoints import Checkpoint
 
 
 class CheckpointHeader(Struct, frozen=True):
-    """The digest of the counts, the seed, and the facts of every EM run."""
+    """The digest of the counts, the seed, and the state of every EM run."""
 
     data: str
     seed: int
@@ -28,7 +28,7 @@ class CheckpointHeader(Struct, frozen=True):
 
 @contextmanager
 def checkpointed(path: str) -> Iterator[Checkpoint]:
-    """A checkpoint in a file, which stays after the block until `remove_checkpoint`."""
+    """Open a checkpoint file, which remains after the block until `remove_checkpoint`."""
     check_writable(path)
     checkpoint = Checkpoint(partial(write, path), _read(path) if os.path.exists(path) else None, path)
     try:
@@ -39,7 +39,6 @@ def checkpointed(path: str) -> Iterator[Checkpoint]:
 
 
 def remove_checkpoint(path: str) -> None:
-    """Delete the file, if there is one."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 

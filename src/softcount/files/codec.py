@@ -1,9 +1,9 @@
-"""Records as JSON and arrays, and back by their annotations.
+"""Encode records as JSON and arrays, and decode them by their annotations.
 
-A `Struct` is an object of its fields. An array is `{"array": name}`, arrays of one axis in a row are one array and
-their lengths, a large array that is mostly zero is packed, and numbers that JSON does not have are `{"float": "nan"}`.
-What is read is trusted for nothing: msgspec refuses values that are not of the annotated type, and a document is taken
-only if it is what the record that was made of it would be written as.
+A `Struct` becomes an object of its fields, and an array becomes `{"array": name}`. A list of one-dimensional arrays is
+stored as one array and their lengths. A large array that is mostly zero is packed. Numbers that JSON cannot hold become
+`{"float": "nan"}`. Nothing that is read is trusted: msgspec rejects values that are not of the annotated type, and a
+document is accepted only if encoding its record again gives the same document.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Arrays = dict[str, np.ndarray]
 Record = TypeVar("Record")
 
 MOST_DEPTH = 64
-"""Deepest nesting of objects and lists."""
+"""Maximum nesting of objects and lists."""
 
 MOST_BITS = 1024
-"""Widest whole number."""
+"""Maximum size of an integer in bits."""
 
 
 def to_json(document: dict[str, Any]) -> bytes:
-    """The document as ASCII JSON; a `ValueError` names the first value that would not come back the same.
+    """Return the document as ASCII JSON; a `ValueError` names the first value that cannot be restored exactly.
 
-    Tuples come back as lists; that is the one change.
+    The only exception: tuples are restored as lists.
 
     >>> to_json({"tol": 1e-8, "levels": ["no", "yes"]})
     b'{"tol": 1e-08, "levels": ["no", "yes"]}'
@@ -46,9 +46,9 @@ def to_json(document: dict[str, Any]) -> bytes:
 
 
 def from_json(text: bytes) -> Any:
-    """The value of a JSON text, refusing what JSON readers usually let through.
+    """Parse JSON more strictly than most readers.
 
-    Refused with a `ValueError`: NaN and infinities (also spelled 1e999), a key given twice, absurd depth.
+    A `ValueError` is raised for NaN and infinities (also written 1e999), repeated keys and excessive nesting.
 
     >>> from_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
@@ -63,14 +63,14 @@ def from_json(text: bytes) -> Any:
 
 
 def check(value: Any, where: str = "document", depth: int = 0) -> None:
-    """Nothing, if JSON can hold the value exactly; otherwise a `ValueError` saying where it is and why not."""
+    """Raise a `ValueError` that names the place and the reason if JSON cannot hold the value exactly."""
     if depth > MOST_DEPTH:
         raise ValueError(f"{show(where)} is nested more than {MOST_DEPTH} deep")
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise ValueError(f"{show(where)} has the key {show(key)}, which is not a string")
-            check(item, f"{where}.{key[:40]}", depth + 1)  # cut: a huge key must not be copied for every item under it
+            check(item, f"{where}.{key[:40]}", depth + 1)  # shortened: a huge key is not copied for every item under it
     elif isinstance(value, list | tuple):
         for position, item in enumerate(value):
             check(item, f"{where}[{position}]", depth + 1)
@@ -85,7 +85,7 @@ def check(value: Any, where: str = "document", depth: int = 0) -> None:
 
 
 def show(text: object, most: int = 60) -> str:
-    """A value from a file as one short printable line, quoted."""
+    """Return a value from a file as one short, printable, quoted line."""
     line = ascii(text)
     return line if len(line) <= most else f"{line[: most - 4]}...{line[-1]}"
 
@@ -114,7 +114,7 @@ def _finite(digits: str) -> float:
 
 
 def plain(value: Any) -> Any:
-    """A level, class or key as JSON can hold it; tuples are lists."""
+    """Return a category, class or key in a form that JSON can hold; tuples become lists."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, tuple):
@@ -125,25 +125,25 @@ def plain(value: Any) -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """Back from JSON: lists are tuples."""
+    """Restore a key from JSON: lists become tuples."""
     return tuple(key_of(part) for part in value) if isinstance(value, list) else value
 
 
 # -- records
 
 PLAIN = frozenset({str, bool, int, type(None)})
-"""Types whose values JSON holds as they are."""
+"""Types whose values JSON holds unchanged."""
 SMALL = 4_096
-"""Cells below which an array is kept as it is."""
+"""Arrays with fewer cells are never packed."""
 UNSOUND = (
     msgspec.ValidationError, SoftcountError, KeyError, TypeError, ValueError, IndexError, AttributeError,
     ArithmeticError, RecursionError, re.error,
 )  # fmt: skip
-"""What comes of content that makes no sense."""
+"""Exceptions raised by invalid content of a file."""
 
 
 def encode(record: Any, arrays: Arrays, at: str) -> Any:
-    """A record as JSON; its arrays go to `arrays`, under names that begin with `at`.
+    """Encode a record as JSON; its arrays are added to `arrays` under names that begin with `at`.
 
     >>> arrays = {}
     >>> encode((np.arange(3.0), float("inf")), arrays, "parts"), list(arrays)
@@ -157,9 +157,9 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
         return name
 
     def walk(value: Any) -> Any:
-        if type(value) in PLAIN:  # of the 160,000 values of 10,000 columns nearly all
+        if type(value) in PLAIN:  # nearly all of the 160,000 values of 10,000 columns
             return value
-        if isinstance(value, str):  # an address of a database, which shows no password
+        if isinstance(value, str):  # a subclass of str: a database address whose text hides the password
             return str(value)
         if isinstance(value, (Enum, np.generic)):
             return walk(value.value if isinstance(value, Enum) else value.item())
@@ -173,7 +173,7 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
                 found[name] = own if type(own) in PLAIN else walk(own)
             return found
         if isinstance(value, np.ndarray):
-            # Packed, if it is large and mostly zero; a negative zero would come back as zero.
+            # Pack large arrays that are mostly zero, unless they hold a negative zero, which would lose its sign.
             large = value.size >= SMALL and value.dtype == np.float64 and not np.signbit(value[value == 0]).any()
             if not large or np.count_nonzero(value) >= value.size // 2:
                 return {"array": put(value)}
@@ -193,7 +193,7 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
 def decode(
     kind: type[Record], document: Any, arrays: Arrays, at: str, what: str, infinite: Container[str] = ()
 ) -> Record:
-    """A record back from what `encode` made; a `ModelFileError` about `what` if it is none.
+    """Decode a record that `encode` produced; a `ModelFileError` about `what` is raised if it is invalid.
 
     Only fields named in `infinite` may hold numbers that are not finite.
     """
@@ -208,7 +208,7 @@ def decode(
 
 
 def _custom(kind: Any, value: Any) -> Any:
-    """Values of types that JSON does not have: arrays, which are there by now, and keys of columns."""
+    """Check values of types that JSON does not have: arrays, already restored, and column keys."""
     if kind is Hashable:
         return column_from(value)
     if not isinstance(value, kind):
@@ -217,7 +217,7 @@ def _custom(kind: Any, value: Any) -> Any:
 
 
 def _restore(value: Any, arrays: Arrays, infinite: Container[str], name: str) -> Any:
-    """The same with the arrays and odd numbers that it refers to."""
+    """Replace references to arrays and to non-finite numbers by their values."""
     if isinstance(value, list):
         return [_restore(x, arrays, infinite, name) if isinstance(x, (dict, list)) else x for x in value]
     if not isinstance(value, dict):
@@ -244,34 +244,34 @@ def _named(name: Any, arrays: Arrays) -> np.ndarray:
 
 
 def column_from(value: Any) -> Any:
-    """A column's name or place back."""
+    """Check a column key, which is a name or an index."""
     sound = isinstance(value, (str, int)) and not isinstance(value, bool)
     require(sound, f"{value!r:.80} is no column: neither a name nor a place.")
     return value
 
 
 def require(sound: object, wrong: str) -> None:
-    """Raise an error about a file's content if it is not sound."""
+    """Raise a `ModelFileError` if the content of a file is not sound."""
     if not sound:
         raise ModelFileError(wrong)
 
 
 def finite_array(array: np.ndarray, shape: tuple[int, ...] | None, what: str) -> np.ndarray:
-    """An array of a file, if it holds finite numbers of this shape."""
+    """Return an array of a file after checking that it holds finite float64 numbers of this shape."""
     sound = array.dtype == np.float64 and (shape is None or array.shape == shape) and np.isfinite(array).all()
     require(sound, f"{what} makes no sense: not finite numbers, one for each place.")
     return array
 
 
-# -- packed arrays: one bit for each cell, whether it is not zero, and the values of those that are not.
+# -- packed arrays: one bit per cell that marks non-zero cells, and the non-zero values
 # The counts of 20 classes and 60,000 words are 9.6 MB of numbers, four fifths of them zero; packed they take 2 MB.
 
 LARGEST_COUNT = 1e290
-"""Counts beyond this could not be added up."""
+"""Larger counts could overflow in sums."""
 
 
 def _pack(array: np.ndarray) -> Arrays:
-    """The values are of the smallest type that holds them exactly."""
+    """Pack an array; the values get the smallest type that holds them exactly."""
     flat = array.reshape(-1)
     values, top = flat[flat != 0], flat.max(initial=0.0)
     if top < 2**31 and flat.min(initial=0.0) >= 0 and (values == np.floor(values)).all():
@@ -280,7 +280,7 @@ def _pack(array: np.ndarray) -> Arrays:
 
 
 def _unpack(parts: Arrays, shape: Sequence[Any], wrong: str) -> np.ndarray:
-    """A packed array; at most 64 times as large as the file."""
+    """Unpack an array, which is at most 64 times as large as the file."""
     require(parts.keys() == {"cells", "values"} and all(type(x) is int and x >= 0 for x in shape), wrong)
     cells, values, size = parts["cells"], parts["values"], math.prod(shape)
     require(cells.dtype == np.uint8 and cells.shape == (-(-size // 8),), wrong)
@@ -292,7 +292,7 @@ def _unpack(parts: Arrays, shape: Sequence[Any], wrong: str) -> np.ndarray:
 
 
 def counts_parts(counts: Twofold) -> Arrays:
-    """Counts as arrays: both halves, or packed if they are many and the lower half is zero."""
+    """Return counts as arrays: both halves, or packed if there are many and the lower half is zero."""
     hi = np.ascontiguousarray(counts.hi)
     if hi.size < SMALL or counts.lo.any() or np.signbit(hi[hi == 0]).any():
         return {"hi": hi, "lo": np.ascontiguousarray(counts.lo)}

@@ -1,6 +1,6 @@
-"""How a model was learned, in a model file: EM runs, numbers of classes tried, calibration, and the record for reports.
+"""The history of a fit in a model file: EM runs, numbers of classes tried, calibration, and the record for reports.
 
-Only the calibration changes what a model answers, but a report would show the rest: all of it is checked.
+Only the calibration changes the model's answers, but reports show the rest, so all of it is checked.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from softcount.table.column_summary import ColumnSummary
 from softcount.table.schema import Field, Schema
 
 MOST_CONFUSED = 200
-"""Classes up to which the confusion table is kept."""
+"""Maximum number of classes for which the confusion table is kept."""
 MOST_ROWS = 2**53
-"""Rows there can be: a double counts up to here one by one."""
+"""Maximum number of rows: doubles count exactly up to here."""
 MORE_THAN_ONE = 1 + 1e-9
 FIGURES = (
     "accuracy", "baseline_accuracy", "balanced_accuracy", "baseline_balanced_accuracy", "auc",
@@ -35,7 +35,7 @@ RECORD = "the record of its fit"
 
 
 class FitHistory(Struct, frozen=True):
-    """The fields of `Learned` that describe how it was learned, under the same names."""
+    """The fields of `Learned` that describe the fit, under the same names."""
 
     notes: list[str]
     trace: list[float]
@@ -57,7 +57,7 @@ def history_document(model: Learned) -> Document:
 
 
 def history_from(document: Any, groups: int) -> Document:
-    """The history as arguments of `Learned`."""
+    """Return the history as keyword arguments of `Learned`."""
     infinite = ("trace", "log_likelihood", "bic", "icl", "evidence", "cv")
     found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
     sound = all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0))
@@ -73,7 +73,7 @@ def history_from(document: Any, groups: int) -> Document:
 
 
 def calibration_from(document: Any, arrays: Arrays, groups: int, known: bool) -> Calibration | None:
-    """The calibration, if there is one; only a model of `known` classes can have it."""
+    """Return the calibration, or None; only a model of `known` classes can have one."""
     if document is None:
         return None
     found = decode(Calibration, document, arrays, "calibration", "its calibration")
@@ -109,7 +109,10 @@ def record_document(record: FitRecord | None) -> Any:
 
 
 def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord | None:
-    """The record, if it makes sense for this schema and so many known classes; None if no classes are known."""
+    """Return the record after checking it against the schema and the number of known classes.
+
+    `classes` is None if no classes are known.
+    """
     if document is None:
         return None
     _require(isinstance(document, dict) and "evaluation" in document, "it is none")

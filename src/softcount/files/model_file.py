@@ -1,6 +1,6 @@
-"""A fitted model as a document and arrays, and back; nothing read is trusted.
+"""Convert a fitted model to a document and arrays, and back. Nothing that is read is trusted.
 
-The document names only families and priors of the registry, never a class to import; what makes no sense is refused.
+The document names only registered families and priors, never a class to import. Invalid content raises an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalIn
 
 
 class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
-    """A node: its family by name with its own settings, and its setting; None for the groups of a class model."""
+    """A node: its family by name with the family's parameters, and its setting.
+
+    `groups` is None if the node has the groups of a class model.
+    """
 
     key: Any
     columns: list[Any]
@@ -60,7 +63,7 @@ class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
     floor: Annotated[float, Meta(ge=0)]
     groups: Annotated[int, Meta(ge=1)] | None
     follows: bool
-    """Whether its parameters are those that its counts and prior give, so that they are not kept."""
+    """Whether its parameters are recomputed from counts and prior instead of being stored."""
 
 
 class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -97,7 +100,7 @@ def save_model(model: Learned, path: Any, settings: Document | None = None) -> N
 
 
 def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Document]:
-    """The fitted model in the content of a file, and its estimator's settings."""
+    """Return the fitted model in the content of a file, and its estimator's settings."""
     with naming(path, "the model does not make sense", UNSOUND):
         filed = msgspec.convert(document, FiledModel)
         return model_of(filed, arrays), filed.estimator
@@ -107,7 +110,7 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Docu
 
 
 def document_of(model: Learned, arrays: Arrays) -> Document:
-    """A fitted model as JSON; its arrays go to `arrays`."""
+    """Encode a fitted model as JSON; its arrays are added to `arrays`."""
     nodes = model.model.nodes.columns
     follow = _find_following(model)
     each: dict[str, list[Arrays]] = {
@@ -149,7 +152,7 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
 
 
 def _file_scorers(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Document:
-    """The parts that a classifier scores rows by, as far as it has them."""
+    """Encode the scorers of a classifier that are present."""
     found = {
         "calibration": model.calibration,
         "dependent": model.dependent,
@@ -166,7 +169,7 @@ def _file_scorers(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Docu
 
 
 def _find_following(model: Learned) -> set[Key]:
-    """Leaves whose many parameters are those that their counts and prior give, so that they need not be kept."""
+    """Return the large leaves whose parameters equal those estimated from counts and prior; they are not stored."""
     large = {x.key for x in model.model.nodes.columns if model.counts.arrays[x.key].hi.size >= SMALL}
     if not large:
         return set()
@@ -189,12 +192,12 @@ def _file_node(node: Node, model: Model, follows: bool) -> FiledNode:
 
 
 def family_document(family: Family) -> Document:
-    """A family by its name, and its own settings."""
+    """Encode a family as its name and its parameters."""
     return {"family": family.name, "own": encode(family, {}, "family")}
 
 
 def prior_document(prior: Any) -> Any:
-    """A prior as JSON: a number, a word, one of our objects by name, a mapping by column."""
+    """Encode a prior as JSON: a number, a word, one of the classes in PRIORS by name, or a mapping by column."""
     if prior is None or isinstance(prior, (bool, int, float, str, np.generic)):
         return plain(prior)
     if isinstance(prior, Older):
@@ -212,9 +215,9 @@ def prior_document(prior: Any) -> Any:
 
 
 def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
-    """The fitted model that a document and its arrays describe, if it makes sense."""
+    """Return the fitted model that a document and its arrays describe, after checking it."""
     schema = schema_from(filed.schema, arrays)
-    room = 8 * sum(array.size for array in arrays.values())  # packed counts have a bit for each cell
+    room = 8 * sum(array.size for array in arrays.values())  # packed counts have one bit per cell
     if filed.model == "network":
         import softcount.models.network
     if filed.model == "hidden-chain":
@@ -258,7 +261,7 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
 
 
 def _scorers_from(filed: FiledModel, arrays: Arrays, model: ClassModel) -> Document:
-    """The parts that a classifier scores rows by, as arguments of `Fitted`."""
+    """Return the scorers of a classifier as keyword arguments of `Fitted`."""
     leaves, groups = model.leaves, model.groups
     found: Document = {"calibration": calibration_from(filed.calibration, arrays, groups, filed.classes is not None)}
     if filed.dependent is not None:
@@ -276,14 +279,14 @@ def _scorers_from(filed: FiledModel, arrays: Arrays, model: ClassModel) -> Docum
         found["ensemble"] = found["aode"].ensemble()
     elif filed.ensemble is not None:
         texts = model.schema.stored("bags")
-        blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # one, of a sparse table
+        blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # a sparse table has one
         words = [len(each.levels) for each in (texts or blocks)]
         found["ensemble"] = scorers.ensemble_from(filed.ensemble, arrays, model.schema, words, groups)
     return found
 
 
 def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
-    """All nodes; those without columns, whose width is only in the document, have this room together."""
+    """Return all nodes; nodes without columns, whose width only the document states, may have `room` cells in total."""
     nodes: list[Node] = []
     for x in filed:
         key, columns = key_of(x.key), key_of(x.columns)
@@ -303,7 +306,7 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
 
 
 def family_from(x: Document, key: Key) -> Family:
-    """A family from its name and its own settings."""
+    """Return a family from its name and its parameters."""
     require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
     found = decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
     reading = getattr(found, "reading", None)
@@ -313,7 +316,7 @@ def family_from(x: Document, key: Key) -> Family:
 
 
 def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int) -> dict[Key, Own]:
-    """Every node's parameters except those that follow from their counts."""
+    """Return every node's parameters except those recomputed from counts."""
     found: dict[Key, Own] = {}
     if ROOT in model.nodes.places:
         shares = filed.root()["shares"]
@@ -353,7 +356,6 @@ def _read_counts(model: Model, document: FiledModel, filed: FiledArrays, groups:
 
 
 def prior_from(value: Any) -> Any:
-    """A prior from JSON."""
     if not isinstance(value, dict):
         return value
     if "columns" in value:
@@ -366,11 +368,11 @@ def prior_from(value: Any) -> Any:
     return getattr(priors, value["prior"])(**values)
 
 
-# -- arrays of many columns in few entries: those of one name, type and shape are stacked
+# -- arrays of many columns in few entries: arrays of equal name, type and shape are stacked
 
 
 def _put_alike(arrays: Arrays, section: str, each: Sequence[Arrays]) -> list[list[int]]:
-    """Stack the arrays of columns that are alike; the places of the columns in each stack are returned."""
+    """Stack the arrays of columns with equal names, types and shapes; return the column indices of each stack."""
     alike: dict[Any, list[int]] = {}
     for place, own in enumerate(each):
         if own:
@@ -383,7 +385,7 @@ def _put_alike(arrays: Arrays, section: str, each: Sequence[Arrays]) -> list[lis
 
 
 class FiledArrays:
-    """The arrays of a file by their prefix; `places` are the columns of every stack, by section."""
+    """The arrays of a file by their prefix; `places` holds the column indices of every stack, by section."""
 
     def __init__(self, arrays: Arrays, names: Sequence[str], places: Any) -> None:
         self.names, self.places = names, places
@@ -396,11 +398,11 @@ class FiledArrays:
         return dict(self._parts.get(prefix, {}))
 
     def root(self) -> Arrays:
-        """The shares of the classes, their prior parameters, and fixed shares."""
+        """Return the class shares, their prior parameters, and fixed shares."""
         return _check_doubles(self.of("root"))
 
     def each(self, section: str, needed: Sequence[bool] = ()) -> list[Arrays]:
-        """The arrays of every column in this section; an empty mapping if it has none and they are not `needed`."""
+        """Return the arrays of every column in this section; empty if absent and not `needed`."""
         found: list[Arrays] = [{} for _ in self.names]
         for stack, places in enumerate(self.places[section]):
             arrays = self.of(f"{section}/{stack}")

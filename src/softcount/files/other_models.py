@@ -1,4 +1,4 @@
-"""Files of the words of a BagOfWords and of the centres of k-means; nothing read is trusted."""
+"""Files with the words of a BagOfWords or the centres of k-means. Nothing that is read is trusted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from softcount.learn.kmeans.fit import Centres
 
 MOST_HELD = 2**31
-"""Most pairs of a word and a document that held it: each is a step when the words are learned again."""
+"""Maximum number of (word, document) pairs: each costs a step when the words are learned again."""
 
 
 class Vocabulary(Struct, frozen=True):
-    """How often each word, or column of hashing, occurs and in how many documents; words are arrays of their own."""
+    """How often each word (or hashed column) occurs, and in how many documents.
+
+    The words themselves are stored as separate arrays.
+    """
 
     n_documents: int
     hashed: int | None
@@ -32,7 +35,7 @@ class Vocabulary(Struct, frozen=True):
 
 
 def vocabulary_document(known: Chosen, arrays: Arrays, met: Document) -> Document:
-    """Words, or the columns of hashing, as a part of a file; `met` says which documents there were."""
+    """Encode words or hashed columns as a part of a file; `met` describes the documents seen."""
     hashed = len(known.words) if isinstance(known.words, Hashed) else None
     counts = (known.counts.astype(np.int64), known.documents.astype(np.int64))
     found: Document = encode(Vocabulary(int(known.n_documents), hashed, *counts, met), arrays, "vocabulary")
@@ -40,20 +43,20 @@ def vocabulary_document(known: Chosen, arrays: Arrays, met: Document) -> Documen
         put_words(arrays, "words", known.words)
         try:
             words_from(arrays, "words", "text")
-        except ModelFileError:  # half a surrogate pair is a character to Python, but no text that a file can hold
+        except ModelFileError:  # Python strings can hold a lone surrogate, UTF-8 files cannot
             raise DataError("the words hold halves of characters (lone surrogates), which cannot be saved.") from None
     return found
 
 
 def refuse_vocabulary(path: Any, document: Document) -> None:
-    """Raise if a file of words is given in the place of a model."""
+    """Raise if a file of words is given instead of a model."""
     if "vocabulary" in document:
         use = f"softcount.load({str(path)!r}).transform(documents)"
         raise ModelFileError(f"{path}: it holds the words of a BagOfWords and no model.\n  Use it in Python: {use}")
 
 
 def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
-    """The words in a file's content, if they make sense."""
+    """Return the words in a file's content after checking them."""
     found = decode(Vocabulary, document["vocabulary"], arrays, "vocabulary", "its vocabulary")
     counts, documents, hashed = found.counts, found.documents, found.hashed
     require(hashed is None or hashed >= 1, "its columns have no number.")
@@ -74,14 +77,14 @@ def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
 
 
 def centres_document(found: Centres, arrays: Arrays) -> Document:
-    """Centres, and how they were found, as a part of a file."""
+    """Encode the centres and their fit as a part of a file."""
     trace = [float(x) for x in found.trace]
     return {"centres": encode(replace(found, trace=trace), arrays, "centres")}
 
 
 def centres_of(document: Document, arrays: Arrays) -> Centres:
-    """The centres in a file's content, if they make sense."""
-    from softcount.learn.kmeans.fit import Centres  # only a file of k-means loads it
+    """Return the centres in a file's content after checking them."""
+    from softcount.learn.kmeans.fit import Centres  # imported only for k-means files
     from softcount.learn.kmeans.points import BEYOND
 
     found = decode(Centres, document["centres"], arrays, "centres", "its centres")

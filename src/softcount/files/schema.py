@@ -1,4 +1,4 @@
-"""The schema of a model in its file: columns, words of text, and how the data is read; nothing read is trusted."""
+"""The schema in a model file: columns, words of text, and how the data is read. Nothing that is read is trusted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from softcount.text.word_list import Words
 from softcount.text.words import Reading
 
 MOST_DIGITS = 30
-"""Decimals that a number may be written with."""
+"""Maximum number of decimals of a written number."""
 
 
 def schema_document(schema: Schema, arrays: Arrays) -> Document:
-    """A schema as JSON; the words of its columns of text go to `arrays`."""
+    """Encode a schema as JSON; the words of its text columns are added to `arrays`."""
     for spec in schema.fields:
         if spec.reading is not None:
             reading_document(spec.reading)
@@ -34,7 +34,7 @@ def schema_document(schema: Schema, arrays: Arrays) -> Document:
 
 
 def array_name(key: Hashable) -> str:
-    """The part of an array's name that stands for a column."""
+    """Return the part of an array's name that identifies a column."""
     return repr(plain(key))
 
 
@@ -81,13 +81,13 @@ def _check_field(spec: Field, arrays: Arrays) -> Field:
 
 
 def put_words(arrays: Arrays, prefix: str, words: Words) -> None:
-    """Keep words as two arrays: their bytes one after another, and where each begins and ends."""
+    """Store words as two arrays: their concatenated bytes, and the offsets at which they begin and end."""
     arrays[f"{prefix}/bytes"] = np.ascontiguousarray(words.data, dtype=np.uint8)
     arrays[f"{prefix}/offsets"] = np.ascontiguousarray(words.offsets, dtype=np.int64)
 
 
 def words_from(arrays: Arrays, prefix: str, key: object) -> Words:
-    """The words of a column, if they are UTF-8, in order and each there once."""
+    """Return the words of a column after checking that they are UTF-8, sorted and unique."""
     data, offsets = arrays.get(f"{prefix}/bytes"), arrays.get(f"{prefix}/offsets")
     if data is None or offsets is None:
         raise ModelFileError(f"the words of column {key!r} are not there.")
@@ -107,7 +107,7 @@ def words_from(arrays: Arrays, prefix: str, key: object) -> Words:
 
 
 def reading_document(reading: Reading) -> Document:
-    """How documents become words, as JSON; a `DataError` if it could not be read back."""
+    """Encode the tokenisation of documents as JSON; raise a `DataError` if it could not be read back."""
     document: Document = encode(reading, {}, "reading")
     try:
         check_reading(decode(Reading, document, {}, "reading", "how the text of column 'text' is read"), "text")
@@ -117,7 +117,7 @@ def reading_document(reading: Reading) -> Document:
 
 
 def check_reading(reading: Reading, key: object) -> None:
-    """Refuse limits that no table has."""
+    """Raise for limits that are too large for any table."""
     limits = (reading.min_count, reading.min_df, reading.max_df, reading.drop_top, reading.max_words or 0)
     sound = all(limit < 1 << 62 for limit in limits)
     require(sound, f"how the text of column {key!r} is read makes no sense: its limits are too large.")

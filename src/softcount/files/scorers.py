@@ -1,6 +1,6 @@
-"""The scorers of a classifier in a model file: ensemble, AODE counts, weights of columns and of features.
+"""The scorers of a classifier in a model file: ensemble, AODE counts, column weights and feature weights.
 
-Types are checked by the codec; here, that every part is one of these columns and classes.
+The codec checks types. This module checks that every part matches the columns and classes of the model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENSEMBLE, AODE = "its ensemble", "its counts of pairs"
 
 
 def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Ensemble:
-    """The ensemble of a file, if it is one of these columns, texts of so many words, and classes."""
+    """Return the ensemble after checking it against the columns, the number of words of each text, and the classes."""
     ensemble = decode(Ensemble, document, arrays, "ensemble", ENSEMBLE, infinite=("log_loss", "plain"))
     ensemble = replace(ensemble, tried=tuple(replace(x, setting=key_of(x.setting)) for x in ensemble.tried))
     known = all(name in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried)))
@@ -129,7 +129,7 @@ def _check_positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
 
 
 def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> AodeCounts:
-    """The counts of a file, if they are of these columns and classes."""
+    """Return the AODE counts after checking them against the columns and classes."""
     found = decode(AodeCounts, document, arrays, "aode", AODE)
     layout, measured = AodeLayout.of(schema, range(classes)), measured_count(schema)
     _check_edges(found.cuts.edges)

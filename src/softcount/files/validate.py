@@ -1,4 +1,4 @@
-"""Checks of a model that was read from a file as a whole."""
+"""Checks of a whole model that was read from a file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from softcount.table.schema import NARROW_LEVELS, Key, Kind, Schema
 from softcount.text.word_list import Words
 
 SLACK = 1e-6
-"""Forgetting rows leaves counts that rounding puts below zero by at most this."""
+"""Tolerance for counts below zero, which rounding leaves after rows are removed."""
 
 
 def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> None:
-    """Refuse repeated columns, nodes without columns unless some are `hidden`, and anchors that fit no column."""
+    """Raise for repeated columns, nodes without columns (unless `hidden`), and invalid anchors, scales or levels."""
     require(leaves, "it models no column.")
     refuse_repeated((spec.key for spec in schema.fields), "column")
     refuse_repeated((column for leaf in leaves for column in leaf.columns or (leaf.key,)), "column")
     for spec in schema.fields:
-        if not isinstance(spec.levels, Words):  # of which each is known to be there once
+        if not isinstance(spec.levels, Words):  # words were checked to be unique
             refuse_repeated(spec.levels, f"column {spec.key!r}: level")
     for leaf in leaves:
         if leaf.columns or not hidden:
@@ -48,7 +48,7 @@ def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> N
 
 
 def check_names(names: Iterable[Any]) -> None:
-    """Refuse repeated classes, and names that are not all text, all numbers or all truths."""
+    """Raise for repeated classes, and for names that are not all text, all numbers or all Booleans."""
     kinds = {float if type(name) is int else type(name) for name in names}
     alike = len(kinds) <= 1 and kinds <= {str, float, bool}
     require(alike, f"its classes are {names!r:.80}, which are not all text, all numbers or all truths.")
@@ -62,7 +62,7 @@ def refuse_repeated(names: Iterable[Hashable], what: str) -> None:
 
 
 def check_model(model: Learned) -> None:
-    """Refuse counts below zero, and parameters or priors of another shape than the counts give them."""
+    """Raise for negative counts, and for parameters or priors whose shape does not follow from the counts."""
     if model.classes is not None:
         check_names(model.classes)
     rows = model.counts[ROOT] if ROOT in model.counts else np.zeros(1)
@@ -85,14 +85,14 @@ def check_model(model: Learned) -> None:
 
 
 def estimate_again(model: Model, counts: Counts, imagined: Imagined, estimate: str) -> Params:
-    """The parameters that the counts and the prior of a file give."""
+    """Estimate the parameters from the counts and the prior of a file."""
     how: How = "predictive" if estimate == "predictive" else imagined.how
     with np.errstate(all="ignore"):
         return model.nodes.estimate(model.nodes.stacked(counts), imagined.using(how))
 
 
 def _check_fixed(model: Learned) -> None:
-    """Refuse parameters that differ from those they were fixed at."""
+    """Raise for parameters that differ from their fixed values."""
     for key, held in model.imagined.fixed.items():
         for name, value in held.items():
             found = model.estimates[key].get(name)
@@ -104,7 +104,7 @@ def _check_fixed(model: Learned) -> None:
 
 
 def _check_alike(key: Key, expected: Arrays, found: Arrays, groups: int | None = None) -> None:
-    """Refuse parameters with other names or shapes; prior parameters may differ between groups."""
+    """Raise for parameters with unexpected names or shapes; prior parameters may differ between groups."""
     require(set(expected) == set(found), f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
     for name, value in expected.items():
         shapes = (value.shape, (groups, *value.shape) if value.ndim else value.shape)

@@ -1,1 +1,1 @@
-"""What a fitted model says: answers, explanations, surprise, classes, words."""
+"""Answers of fitted models: predictions, explanations, queries, anomaly scores, profiles and characteristic words."""

@@ -46,18 +46,18 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 MOST_DRAWS = 20_000
-"""Draws of a cell until it satisfies a condition."""
+"""Maximum number of draws of a cell until it satisfies a condition."""
 
 TRIES = 100
-"""Draws of a cell beyond the bounds of its column before it gets the end of the range."""
+"""Number of redraws of a cell outside the bounds of its column before it is clipped."""
 
 Draw = Callable[[np.ndarray], dict[Key, Any]]
 Test = Callable[[Any], np.ndarray]
-"""Which of the cells of a column satisfy a condition."""
+"""Marks the cells of a column that satisfy a condition."""
 
 
 def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> dict[Key, Any]:
-    """Columns of cells, one for each group, that pass their tests; rows that do not are drawn again."""
+    """Draw columns with one cell per group; rows that fail a test are drawn again."""
     columns = draw(groups)
     for _ in range(MOST_DRAWS if tests else 0):
         passed = np.all([test(columns[key]) for key, test in tests.items()], axis=0)
@@ -77,7 +77,7 @@ def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> d
 def drawn_inside(
     draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
 ) -> dict[Key, Any]:
-    """Columns that pass their tests and lie within their bounds, clipped after TRIES draws."""
+    """Draw columns that pass their tests and lie within their bounds; clip after TRIES redraws."""
     columns = drawn_within(draw, groups, tests)
     inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
     for _ in range(TRIES):
@@ -103,16 +103,16 @@ def _put(column: Any, rows: np.ndarray, cells: Any) -> None:
 CLASS = "(class)"
 COUNT = "(count)"
 LEAST_INSIDE = 1e-3
-"""The share of a normal that must lie within the bounds of its column for it to be truncated to them."""
+"""Minimum share of a normal within the bounds of its column; below it the normal is not truncated."""
 
 
 def labels_in(model: Fitted) -> dict[Key, str]:
-    """Distinct names of all columns and blocks of a model."""
+    """Return distinct names of all columns and blocks of a model."""
     return labels([*(spec.key for spec in model.schema.fields), *model.families])
 
 
 def name_apart(model: Fitted, name: object) -> str:
-    """A name, changed if necessary so that no column has it."""
+    """Return the name, changed if necessary so that no column has it."""
     return apart(str(name), set(labels_in(model).values()))
 
 
@@ -120,7 +120,7 @@ def name_apart(model: Fitted, name: object) -> str:
 
 
 class Answer(NumberAnswer, Struct, frozen=True):
-    """The distribution of a numeric column: a mixture over the groups, and how its cells are `written`.
+    """The distribution of a numeric column: a mixture over the groups; `written` is the form of its cells.
 
     Normal distributions are truncated to the `bounds` of the column.
     """
@@ -155,7 +155,7 @@ class Answer(NumberAnswer, Struct, frozen=True):
 
     @property
     def _inside(self) -> np.ndarray | None:
-        """(2 x groups) the shares of each group below the bounds; None if it is not truncated."""
+        """The (2 x groups) shares of each group below the two bounds; None if the answer is not truncated."""
         if self.bounds is None or self.family.as_normal(self.params) is None:
             return None
         ends = np.stack([self.family.cdf(self.params, end) for end in self.bounds])
@@ -173,7 +173,7 @@ class Answer(NumberAnswer, Struct, frozen=True):
         return float(self.weights @ self.group_cdfs(x))
 
     def group_cdfs(self, x: float) -> np.ndarray:
-        """(groups) the share of each group at or below x."""
+        """Return the (groups,) shares of each group at or below x."""
         below, inside = self.family.cdf(self.params, float(x)), self._inside
         return below if inside is None else np.clip((below - inside[0]) / (inside[1] - inside[0]), 0.0, 1.0)
 
@@ -212,7 +212,7 @@ class AveragedAnswer(NumberAnswer, Struct, frozen=True):
 
 
 class IntervalAnswer(NumberAnswer, Struct, frozen=True):
-    """The distribution of a number that a network discretises: the `shares` of its bins.
+    """The distribution of a number that a network discretises; `shares` are the probabilities of its bins.
 
     Within a bin, numbers are distributed as in training.
     """
@@ -236,7 +236,7 @@ class IntervalAnswer(NumberAnswer, Struct, frozen=True):
         return np.asarray(found / found.sum())
 
     def _pdf(self, values: np.ndarray) -> np.ndarray:
-        """0 outside the range seen."""
+        """Return the density, which is 0 outside the range seen in training."""
         bounds = self.density.bounds
         inside = (values >= bounds[0]) & (values <= bounds[-1])
         return np.where(inside, (self._bins / np.diff(bounds))[bins_of(values, bounds)], 0.0)
@@ -249,7 +249,7 @@ class IntervalAnswer(NumberAnswer, Struct, frozen=True):
 
 
 def _first_float(cdf: Callable[[float], float], q: float) -> float:
-    """The least float below which a share q lies, by bisection over all floats: at 1e-320 and at 1e300 as anywhere."""
+    """Return the smallest float x with cdf(x) >= q, by bisection over all floats from 1e-320 to 1e300."""
     most = int(np.array(np.finfo(float).max).view(np.int64))
     lower, upper = -most, most
     with np.errstate(over="ignore"):
@@ -260,13 +260,13 @@ def _first_float(cdf: Callable[[float], float], q: float) -> float:
 
 
 def _float_at(place: int) -> float:
-    """The float at a place among all of them in order, 0.0 being at 0."""
+    """Return the float at an index in the ordered list of all floats; 0.0 has index 0."""
     value = float(np.array(abs(place), dtype=np.int64).view(np.float64))
     return value if place >= 0 else -value
 
 
 def answering_model(model: Any) -> str:
-    """The name of the model that answers queries, draws rows and imputes missing cells."""
+    """Return the name of the model that answers queries, draws rows and imputes missing cells."""
     classes = getattr(model, "classes", None)
     if not hasattr(model, "linear"):
         return "Bayesian network"
@@ -274,7 +274,7 @@ def answering_model(model: Any) -> str:
 
 
 def dependence_warning(model: Any, columns: Iterable[Key] | None = None) -> str | None:
-    """A warning if answers about these columns (None: all) are far off under naive Bayes; None if they are not."""
+    """Return a warning if naive Bayes may answer badly about these columns (None: all columns), else None."""
     pairs = getattr(model, "dependent", None) or ()
     wanted = None if columns is None else set(columns)
     found = [pair for pair in pairs if wanted is None or wanted >= {pair[0], pair[1]}]
@@ -292,9 +292,10 @@ def dependence_warning(model: Any, columns: Iterable[Key] | None = None) -> str 
 
 
 def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None = None) -> Any:
-    """Any column from any others: level -> probability, or an `Answer` for a number; all columns without `of`.
+    """Answer for any column given any others: category -> probability, or an `Answer` for a number.
 
-    A given column has a value, a condition such as `between(1, 2)`, a range (1, 2) or a list of values.
+    Without `of`, answer for all columns. A given column has a value, a condition such as `between(1, 2)`, a range (1,
+    2) or a list of values.
     """
     said = _mapping(given)
     if isinstance(of, list | set | dict):
@@ -323,8 +324,9 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
 
 
 def _derived_or_own(model: Fitted, of: Key, rows: RowsGiven, known: Mapping[Key, Any]) -> Any:
-    """The answer for a column, or for one derived from it; `known` holds the column itself if one derived from it is
-    given.
+    """Answer for a column of the model or for a derived column.
+
+    `known` contains the column itself if a column derived from it is given.
     """
     spec = model.schema.by_key.get(of)
     if spec is not None and spec.derived is not None and not spec.used:
@@ -357,7 +359,7 @@ def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
     place, levels = leaf.columns.index(of), leaf.family.levels_of(leaf.setting, leaf.columns.index(of))
     cells = cells_of_leaf(model, leaf, rows.chunk)
     weights, (family, params) = rows.groups, conditional(model, leaf, cells[0], place)
-    if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over the given rows, too
+    if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over groups and rows
         each = [conditional(model, leaf, row, place)[1] for row in cells]
         weights, params = rows.weights.ravel(), {name: np.concatenate([own[name] for own in each]) for name in params}
     if levels is None:
@@ -382,7 +384,7 @@ def _public(model: Fitted, leaf: Node) -> Params:
 def drawn(
     model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
 ) -> tuple[dict[Key, Any], np.ndarray]:
-    """Columns of n new rows, with some given values, and the group of each row."""
+    """Draw the columns of n new rows under some given values, and the group of each row."""
     given = given_of_leads(model.schema, _mapping(given))
     rows = given_rows(model, given)
     sure, conditions = parted(model, given)
@@ -400,7 +402,7 @@ def drawn(
 
 
 def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
-    """Columns of n new rows under their names as text, with the class if classes are known."""
+    """Draw n new rows as columns named by text, with the class if classes are known."""
     columns, groups = drawn(model, n, given, rng)
     columns = with_derived(model.schema, columns, n)
     order = [spec.key for spec in model.schema.fields if spec.key in columns]
@@ -413,21 +415,21 @@ def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.rand
 
 
 def as_written(schema: Schema, key: Key, values: Any) -> Any:
-    """Values rounded as the column's cells are, in the column's type."""
+    """Round values like the column's cells and cast them to the column's type."""
     spec = schema.by_key.get(key)
     if spec is None:
         return values
     if spec.kind is Kind.CATEGORICAL and BLANK in spec.levels:
         values = [None if value == BLANK else value for value in values]
     decimals = fixed_decimals(spec.written)
-    moments = isinstance(values, np.ndarray) and values.dtype.kind == "f"  # a constant date is a number as well
+    moments = isinstance(values, np.ndarray) and values.dtype.kind == "f"  # a constant date is also a number
     if not (spec.kind.numeric or moments) or not isinstance(values, np.ndarray):
         if not spec.cells and decimals:  # "1.0" in a text file is the number 1.0
             return [float(value) if isinstance(value, int) else value for value in values]
         return cast_to_type(values, spec.cells, decimals, spec.levels) if spec.cells else values
     found = restore_cells(spec.written, values)
     if spec.kind is Kind.POSITIVE and isinstance(spec.written, NumberForm) and isinstance(found, np.ndarray):
-        least = 10.0**-spec.written.digits if spec.written.digits else 1  # no number above zero is rounded to it
+        least = 10.0**-spec.written.digits if spec.written.digits else 1  # positive numbers never round to zero
         found = np.maximum(found, least) if found.dtype.kind in "fi" else found
     return cast_to_type(found, spec.cells, decimals) if spec.cells and isinstance(found, np.ndarray) else found
 
@@ -441,7 +443,7 @@ def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> lis
 def _drawn_leaf(
     model: Fitted, leaf: Node, groups: np.ndarray, given: Mapping[Key, Any], chunk: Chunk, rng: np.random.Generator
 ) -> dict[Key, Any]:
-    """One leaf's columns; given values stay, and the others of their block follow them."""
+    """Draw the columns of one leaf; given values stay, and the rest of their block is drawn given them."""
     held = {c: [given[c]] * len(groups) for c in leaf.columns if c in given}
     if held and len(held) == len(leaf.columns):
         return held
@@ -460,7 +462,7 @@ def _drawn_leaf(
 
 
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
-    """For each column with missing values: the rows (from 0) and the mean or the most probable category."""
+    """Return for each column with missing values the rows (from 0) and the mean or the most probable category."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
     leads = {rule.lead for _, rule in derived_fields(model.schema)}
     shares: dict[Key, dict[int, np.ndarray]] = {}
@@ -497,7 +499,7 @@ def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
 
 
 def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
-    """Which rows have a missing cell that can be imputed.
+    """Mark the rows with a missing cell that can be imputed.
 
     A missing text stays missing, and an unseen category is not missing.
     """
@@ -511,13 +513,13 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
 # The distribution of each column in each group: shares of categories, densities over a range.
 
 POINTS = 49
-"""Points of a density's curve."""
+"""Number of points of a density curve."""
 TAIL = 0.01
-"""Probability beyond each end of a range, if only the model is known."""
+"""Probability beyond each end of a range that is computed from the model alone."""
 
 
 class ColumnShape(Struct, frozen=True):
-    """A column in every group: (groups x levels) shares or, of numbers, (groups x points) densities at `points`."""
+    """A column in every group: (groups x levels) shares or, for numbers, (groups x points) densities at `points`."""
 
     key: Key
     levels: Sequence[object] | None
@@ -527,13 +529,13 @@ class ColumnShape(Struct, frozen=True):
 
 
 def plain_columns(fitted: Fitted) -> list[Key]:
-    """Columns that can be queried one by one: no text, no words, no successes of trials."""
+    """Return the columns that can be queried one by one: no text, no words, no binomial successes."""
     kinds = {column: fitted.schema[column].kind for leaf in fitted.model.leaves for column in leaf.columns}
     return [column for column, kind in kinds.items() if kind.numeric or kind.coded]
 
 
 def marginal(fitted: Fitted, column: Key) -> tuple[Family, Params, Sequence[object] | None]:
-    """The family and parameters of one column in every group, whatever block it is in, and its levels."""
+    """Return the family, the parameters in every group and the categories of one column, also inside a block."""
     leaf = leaf_with(fitted, column)
     leaf.family.refuse_query(column)
     place = leaf.columns.index(column)
@@ -557,7 +559,7 @@ def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
 
 
 def column_range(fitted: Fitted, column: Key) -> tuple[float, float]:
-    """Where nearly all of a column's numbers lie: in its training table if that was kept, else by the model."""
+    """Return the range of nearly all numbers of a column, from the training summary or else from the model."""
     known = None if fitted.record is None or fitted.record.table is None else fitted.record.table.column(column)
     if known is not None and known.quantiles:
         low, high = known.quantiles[1], known.quantiles[-2]

@@ -1,4 +1,4 @@
-"""Words: the characteristic words of a class, and the words that decided the class of a document."""
+"""Characteristic words of a class, and the words that decided the class of a document."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 ABSENT = "(words not there)"
-"""Stands for all words that a document does not hold, if absence counts."""
+"""Stands for all words that a document does not contain, if absence counts."""
 WHOLE = "(the text as a whole)"
-"""Stands for what no single word adds: the length of the document, if that was learned."""
+"""Stands for the part that no single word contributes: the length of the document, if it was learned."""
 ROUNDING = 1e-9
-"""Nats by which a sum over words may differ from the total by rounding."""
+"""Tolerance in nats, relative to the sum over words, for rounding differences from the total."""
 FEW = 4
-"""Up to this many groups, the counts of a word in all of them are shown."""
+"""Up to this number of groups, the counts of a word are shown for all of them."""
 LEAST = 0.5
-"""Nats of evidence above which a word is characteristic: chance gives as much to one irrelevant word in three."""
+"""Minimum evidence in nats of a characteristic word; chance gives this much to one irrelevant word in three."""
 
 
 def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
-    """The text columns, or the one that is named."""
+    """Return the leaves of the text columns, or only the one of column `key`."""
     found = [leaf for leaf in fitted.model.leaves if leaf.family.words_of(leaf.setting) is not None]
     if not found:
         raise DataError("the model has no column of text, so there are no words. Declare one: kinds={'note': 'text'}.")
@@ -56,10 +56,10 @@ def word_figures(leaf: Node) -> WordFigures:
 
 
 class MarkingWord(Struct, frozen=True):
-    """A word of a class: its log-odds there against all other classes together, in nats, and its counts.
+    """A characteristic word of a class: its log-odds against all other classes together, in nats, and its counts.
 
-    `evidence` is the log-likelihood ratio, in nats, of a rate of its own in the class. If only presence counts, `count`
-    and `elsewhere` are documents that hold it.
+    `evidence` is the log-likelihood ratio, in nats, of a separate rate in the class. If only presence counts, `count`
+    and `elsewhere` are numbers of documents that contain the word.
     """
 
     word: str
@@ -70,11 +70,11 @@ class MarkingWord(Struct, frozen=True):
 
 
 def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[MarkingWord]]:
-    """For each group, its characteristic words: likelier there than elsewhere, by evidence.
+    """Yield the characteristic words of each group, which are more frequent there than elsewhere, by evidence.
 
-    Evidence is the log-likelihood ratio of two rates against one (half of Dunning's G2). A name that one document
-    repeats has little of it and a word used everywhere next to none: log-odds would rank the first in front, frequency
-    the second. A single group has its most frequent words, with no odds.
+    Evidence is the log-likelihood ratio of two rates against one (half of Dunning's G2). It is low for a name that one
+    document repeats and near zero for a word used everywhere; log-odds would rank the first on top and frequency the
+    second. A single group yields its most frequent words with log-odds 0.
     """
     words = leaf.setting.levels
     for figures in _figures(fitted, leaf):
@@ -87,9 +87,9 @@ def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[Markin
 
 
 def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
-    """For each group, in a line, its characteristic words and those of all others against it.
+    """Yield for each group two lines: its characteristic words, and those of all other groups against it.
 
-    The words of a single group are its most frequent ones.
+    A single group yields its most frequent words.
     """
     words = leaf.setting.levels
     for odds, nats, count, _ in _figures(fitted, leaf):
@@ -101,7 +101,7 @@ def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
 
 
 def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
-    """For each group, every word's log-odds, evidence, and counts here and elsewhere; one group has no odds."""
+    """Yield for each group every word's log-odds, evidence, and counts here and elsewhere; one group has odds 0."""
     counts, words = fitted.counts.arrays[leaf.key], word_figures(leaf)
     hyper, how = average_prior(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
     whole = counts.sum(axis=0, keepdims=True)
@@ -117,7 +117,7 @@ def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
 
 
 def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
-    """The places of the largest values above the least, largest first; equal ones in the order of the words."""
+    """Return the positions of the largest values above `least`, largest first; ties keep the order of the words."""
     places = np.flatnonzero(values > least)
     if 0 < most < len(places):
         enough = np.partition(values[places], len(places) - most)[len(places) - most]
@@ -128,13 +128,11 @@ def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
 # -- words that decided the class of a document
 
 Pair = tuple[int, int]
-"""The group of a row, and the one it is compared with."""
+"""The group of a row, and the group it is compared with."""
 
 
 class WordReason(Struct, frozen=True):
-    """A word of a document: its count, its log-odds of the class against the other, in nats, and its counts in the
-    groups.
-    """
+    """A word of a document: its count, its log-odds for the pair of groups in nats, and its counts in the groups."""
 
     word: str
     count: float
@@ -145,8 +143,8 @@ class WordReason(Struct, frozen=True):
 class DocumentWords(Struct, frozen=True):
     """The words of one document; their nats add up to `total`, the column's contribution in an explanation.
 
-    `groups` are the group of the row, the one it is compared with, and the others if they are few. With `once`, only
-    the presence of a word counts.
+    `groups` starts with the group of the row and the group it is compared with; the others follow if there are few.
+    With `once`, only the presence of a word counts.
     """
 
     key: Key
@@ -158,7 +156,7 @@ class DocumentWords(Struct, frozen=True):
 
 
 def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
-    """One row of a table, counted from 0, as a chunk of its own."""
+    """Return one row of a table, counted from 0, as a chunk."""
     seen = 0
     for chunk in fitted.chunks(table):
         if chunk.start <= row < chunk.start + chunk.n_rows:
@@ -169,7 +167,7 @@ def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
 
 
 def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[DocumentWords]:
-    """For each text column, or the one named, the words of a chunk's only row, by contribution."""
+    """Return the words of the only row of a chunk, by contribution, for each text column or only for `key`."""
     one: Any = Chunks([chunk])
     why = explained(fitted, one, against)
     pair = int(why.chosen[0]), int(why.against[0])
@@ -202,7 +200,7 @@ def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total:
 
 
 def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
-    """Contributions of the words of a document to the log-odds of the pair."""
+    """Return the contributions of the words of a document to the log-odds of the pair, in nats."""
     inside = bag.indices > 0
     if fitted.ensemble is not None:
         parts = fitted.ensemble.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
@@ -219,25 +217,25 @@ def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
         return np.asarray(np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
-# -- their places in the text
+# -- positions in the text
 
 
 def spots(found: DocumentWords, document: str | None) -> list[Spot]:
-    """Where the words stand in their document; character n-grams stand nowhere."""
+    """Return the positions of the words in their document; character n-grams have none."""
     there = {word.word for word in found.words if word.count}
     return [] if document is None else list(spots_of(document, found.reading, there))
 
 
 def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
-    """By word, an (occurrences x 2) array of its begins and ends."""
+    """Return for each word an (occurrences x 2) array of start and end positions."""
     words = [word.word for word in found.words if word.count]
     return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
 
 
 def weights(found: DocumentWords, places: Iterable[Spot]) -> dict[Part, float]:
-    """The nats of every place in the document: a word's are divided by its occurrences, an n-gram's by its words.
+    """Return the nats of every position: a word's nats divided by its occurrences, an n-gram's also by its words.
 
-    If only presence counts, every occurrence has all of them.
+    If only presence counts, every occurrence gets the full nats.
     """
     there = [word for word in found.words if word.count]
     each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in there}

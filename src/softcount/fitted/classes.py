@@ -1,4 +1,4 @@
-"""Descriptions of classes: profiles, and how unusual rows are."""
+"""Profiles of classes, typical rows and anomaly scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RowScores(Struct, frozen=True):
-    """Memberships of rows (zeros if impossible), log-densities and anomaly scores."""
+    """Class probabilities of rows (zeros if the row is impossible), log-densities and anomaly scores."""
 
     members: np.ndarray
     log_density: np.ndarray
@@ -38,7 +38,7 @@ class RowScores(Struct, frozen=True):
 
 
 class SurpriseMeter(Struct, frozen=True, eq=False):
-    """A fitted model compiled for anomaly scores; `usual` is the average surprise of every leaf."""
+    """A fitted model compiled for anomaly scores; `usual` is the average surprise of every leaf by group."""
 
     fitted: Fitted
     compiled: Any
@@ -62,7 +62,7 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         base: Any = ready.base
         if any(leaf.family.facts.counted for leaf in star.leaves):
             base = sum((_modelled_base(leaf.family, columns[leaf.key]) for leaf in star.leaves), 0.0)
-        # The usual surprise of the cells that each row holds: single cells in one product, blocks one by one.
+        # The average surprise of the observed cells of each row: single cells in one product, blocks one by one.
         expected = np.broadcast_to(self.fitted.shares, members.shape)
         there, average, rest = [], [], []
         for leaf in star.leaves:
@@ -79,11 +79,11 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         return RowScores(members, evidence + ready.base, score)
 
     def reasons(self, chunk: Chunk) -> dict[Key, np.ndarray]:
-        """The parts that add up to each row's score: each column or block of counts, and the class under `ROOT`."""
+        """Return the parts of each row's score: one per column or block of counts, and the class under `ROOT`."""
         star, shares, columns = self.fitted.model, self.fitted.shares, self._columns(chunk)
         ready = star.prepare(chunk, base=False)
         members, evidence = softmax_rows(star.score(ready, self.compiled, slice(0, chunk.n_rows)))
-        members[np.isneginf(evidence)] = shares  # impossible in every class, so nothing is known of its own
+        members[np.isneginf(evidence)] = shares  # impossible in every class: fall back to the class shares
         with np.errstate(divide="ignore", invalid="ignore"):
             rare = xlogy(members, members) - xlogy(members, shares)
         parts: dict[Key, np.ndarray] = {ROOT: np.where(members > 0, rare, 0.0).sum(axis=1) - self._usual_class}
@@ -95,9 +95,10 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
     def reasons_of(
         self, leaf: Node, column: Any, scores: np.ndarray, members: np.ndarray, expected: np.ndarray
     ) -> dict[Key, np.ndarray]:
-        """A leaf's part of the score, or those of its columns; `expected` are the class probabilities before the row.
+        """Return a leaf's part of the score, by column if the family can split it.
 
-        They have the shape of `members`, or of one row of it.
+        `expected` holds the class probabilities before the row is seen, one row of them or an array of the shape of
+        `members`.
         """
         params = self.fitted.estimates[leaf.key]
         expected = np.broadcast_to(expected, members.shape)
@@ -113,9 +114,10 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         return {leaf.key: self.fitted.model.column(leaf, chunk) for leaf in self.fitted.model.leaves}
 
     def _usual_leaf(self, leaf: Node, column: Any, members: np.ndarray, expected: np.ndarray) -> np.ndarray:
-        """The entropy of a leaf averaged over the expected classes; of words or counts, over the row's own classes.
+        """Return the entropy of a leaf averaged over the expected classes.
 
-        The number of words is not modelled, so a long text of a class with many words would otherwise seem odd.
+        For words and counts the average is over the row's posterior classes. The number of words is not modelled, so a
+        long text of a class with many words would otherwise seem odd.
         """
         family, setting, params = leaf.family, leaf.setting, self.fitted.estimates[leaf.key]
         if family.facts.counted:
@@ -131,32 +133,32 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
 
 
 def _modelled_base(family: Family, column: Any) -> np.ndarray | float:
-    """The part of the log-density that no group changes; the ways to order counts are not modelled."""
+    """Return the part of the log-density that is equal in all groups; multinomial coefficients are not modelled."""
     return 0.0 if family.facts.counted else family.base(column)
 
 
 def tiles(chunk: Chunk) -> Iterator[Chunk]:
-    """The chunk a few thousand rows at a time, so that rows x groups and rows x columns stay small."""
+    """Split a chunk into parts of a few thousand rows, so that rows x groups and rows x columns stay small."""
     for a in range(0, chunk.n_rows, TILE):
         yield part_of(chunk, slice(a, min(a + TILE, chunk.n_rows)))
 
 
 def part_of(chunk: Chunk, rows: Any) -> Chunk:
-    """Some rows of a chunk, numbered from 0 and without labels."""
+    """Return some rows of a chunk, numbered from 0 and without labels."""
     return replace(chunk.take(rows), start=0, labels=None)
 
 
-# Descriptions of classes: profiles, typical members, anomalies.
+# Profiles, typical members and anomalies.
 
 NO_VALUES = "no values"
 NEVER_SEEN = "never seen"
-"""Stands for an unseen category."""
+"""Shown in place of an unseen category."""
 
 # -- from the model alone
 
 
 class ColumnContrast(Struct, frozen=True):
-    """How far one column of a class departs from the whole table, and its description here and elsewhere."""
+    """How far a column of a class differs from the whole table, with descriptions for this class and the others."""
 
     key: Key
     influence: float
@@ -165,7 +167,7 @@ class ColumnContrast(Struct, frozen=True):
 
 
 class Card(Struct, frozen=True):
-    """One class: its size, its typical row, and how it differs from the whole table, most different column first.
+    """One class: its size, its typical row, and its differences from the whole table, largest first.
 
     `departure` is the sum over the columns of the divergence from the whole table, in nats.
     """
@@ -179,7 +181,7 @@ class Card(Struct, frozen=True):
 
 
 def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
-    """One column in a few words for every group: what its rows are like, or the parameters they are scored with."""
+    """Describe one column briefly for every group: its rows, or with `parameters` the estimated parameters."""
     leaf = fitted.model.nodes[key]
     if leaf.family.words_of(leaf.setting) is not None:
         return [own for own, _ in marking_lines(fitted, leaf)]
@@ -189,7 +191,7 @@ def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
 
 
 def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list[Any]], nothing: Any) -> list[Any]:
-    """What a family says of the rows alone in each group, and `nothing` for a group without values."""
+    """Describe the rows of each group without a prior, using `say`; a group without values gets `nothing`."""
     stats, family = counts.arrays[leaf.key], leaf.family
     hyper = fitted.imagined.hypers[leaf.key]
     alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
@@ -198,7 +200,7 @@ def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list
 
 
 def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
-    """A card for every class: what its rows are like, or with `parameters` what they are scored with."""
+    """Return a card for every class, which describes its rows or, with `parameters`, its estimated parameters."""
     far, public = departures(fitted), fitted.params if parameters else {}
     texts = [x for x in fitted.model.leaves if x.family.words_of(x.setting) is not None]
     words = {x.key: list(marking_lines(fitted, x)) for x in texts}
@@ -231,7 +233,7 @@ def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
 
 
 def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], parameters: bool) -> Iterator[dict[Key, str]]:
-    """For each class, what its columns are like in all others together."""
+    """Yield for each class a description of the columns in all other classes together."""
     plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
     others = elsewhere(fitted) if plain else repeat(fitted.counts)
     for g, counts in zip(range(fitted.n_groups), others, strict=False):
@@ -254,14 +256,16 @@ class ClassMember(Struct, frozen=True):
 
 
 Ranked = tuple[float, float, ClassMember]
-"""A row with the two figures that decide its place."""
+"""The two values that rank a row, and the row."""
 CERTAIN = float(np.log(999.0))
-"""Log-odds of a probability of 0.999. Beyond it, the most typical row comes first: an outlier can be the most certain.
+"""The log-odds of a probability of 0.999.
+
+Rows above it are ranked by typicality instead, because an outlier can be the most certain row.
 """
 
 
 class ClassMembers(Struct, frozen=True):
-    """The rows of one class: how many there are, their membership entropy, and the most and least certain rows.
+    """The rows of one class: their number, membership entropy, and the most and least certain rows.
 
     `entropy` is averaged over the class, in nats.
     """
@@ -275,7 +279,7 @@ class ClassMembers(Struct, frozen=True):
 class Anomaly(Struct, frozen=True):
     """A row that fits badly: its score, its most probable class, and the parts of the score, largest first.
 
-    That of the class is under `ROOT`.
+    The part of the class has the key `ROOT`.
     """
 
     row: int
@@ -290,7 +294,8 @@ class Anomaly(Struct, frozen=True):
 class SortedTable(Struct, frozen=True):
     """A table sorted into classes. `entropy` is the rows' average membership entropy in nats.
 
-    Rows that are impossible in every class belong to none; they are counted, and lead `anomalies`.
+    Rows that are impossible in every class belong to no class; `impossible` counts them, and they come first in
+    `anomalies`.
     """
 
     rows: float
@@ -301,14 +306,14 @@ class SortedTable(Struct, frozen=True):
 
 
 def relative(entropy: float, groups: int) -> float:
-    """Entropy as a share of the maximum: 0 if every row is certain of its class, 1 if all are equally probable."""
+    """Return entropy as a share of its maximum: 0 if every row is certain of its class, 1 if all classes are equal."""
     return entropy / float(np.log(groups)) if groups > 1 else 0.0
 
 
 def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, anomalies: int = 10) -> SortedTable:
-    """The most and least certain rows of every class, and those that fit worst, in one pass.
+    """Find the most and least certain rows of every class and the rows that fit worst, in one pass.
 
-    Only a few rows of each chunk are kept.
+    Only a few rows of each chunk are kept in memory.
     """
     meter = SurpriseMeter.of(fitted)
 
@@ -334,7 +339,7 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
 
 
 def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
-    """How much lower the log-density of each row is than usual, in nats; infinite if the row is impossible."""
+    """Return how much lower than usual each row's log-density is, in nats; infinite if the row is impossible."""
     meter = SurpriseMeter.of(fitted)
 
     def work(task: Callable[[], Chunk]) -> list[np.ndarray]:
@@ -345,15 +350,15 @@ def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray
 
 
 def membership_entropy(members: np.ndarray) -> np.ndarray:
-    """The entropy of each row's class probabilities, in nats."""
+    """Return the entropy of each row's class probabilities, in nats."""
     return np.asarray(entr(members).sum(axis=1))
 
 
 class _ChunkPart(Struct, frozen=True):
     mass: float
     entropy: float
-    sizes: np.ndarray  # rows likeliest in each group, by weight
-    unsure: np.ndarray  # (2, groups): memberships' weight, and their weight times entropy
+    sizes: np.ndarray  # weighted number of rows by most probable group
+    unsure: np.ndarray  # (2, groups): sums of membership weights, and of weights times entropy
     most: list[list[Ranked]]
     least: list[list[Ranked]]
     impossible: int
@@ -392,7 +397,7 @@ def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _
 def _ranked(
     rows: np.ndarray, by: tuple[np.ndarray, np.ndarray], probability: np.ndarray, start: int, most: int
 ) -> list[Ranked]:
-    """The first of these rows in order of two figures, with their place in the table."""
+    """Return the first `most` rows ordered by two values, with their position in the table."""
     order = rows[np.lexsort((rows, by[1][rows], by[0][rows]))][:most]
     return [(float(by[0][i]), float(by[1][i]), ClassMember(start + int(i), float(probability[i]))) for i in order]
 
@@ -418,7 +423,7 @@ def _worst_rows(meter: SurpriseMeter, parts: list[_ChunkPart], most: int) -> lis
 
 
 def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[Key, Any]:
-    """A row's values by column and block; None if missing."""
+    """Return a row's values by column and block; None if missing."""
     leaves = fitted.model.leaves
     single: dict[Key, Any] = {}
     for column in (column for leaf in leaves for column in leaf.columns):

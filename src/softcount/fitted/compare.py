@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 Model = Fitted | FittedNet
 SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
-"""Quantiles, under either model, between which the line of numbers is divided into PARTS each."""
+"""Quantiles of either model that divide the number line; each interval between them gets PARTS grid points."""
 
 
 class ColumnChange(Struct, frozen=True):
-    """A column that both models have: `moved` is the total variation distance of its distributions.
+    """A column in both models: `moved` is the total variation distance between its two distributions.
 
-    `within` is the class in which it moved most, and how far there.
+    `within` is the class in which the column moved most and the distance there.
     """
 
     column: Key
@@ -43,7 +43,7 @@ class ColumnChange(Struct, frozen=True):
 
 
 class ClassChange(Struct, frozen=True):
-    """A class and its share before and after; None if one of the models does not have it."""
+    """A class and its share before and after; None if that model does not have the class."""
 
     name: Any
     before: float | None
@@ -51,7 +51,7 @@ class ClassChange(Struct, frozen=True):
 
 
 class ModelChanges(Struct, frozen=True):
-    """What changed between two models, the columns that moved most first."""
+    """Differences between two models; the columns that moved most come first."""
 
     rows: tuple[float, float]
     parameters: tuple[int, int]
@@ -61,14 +61,13 @@ class ModelChanges(Struct, frozen=True):
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing changed."""
         shares = all(line.before == line.after for line in self.classes)
         alike = self.rows[0] == self.rows[1] and shares and not self.schema
         return alike and not any(line.moved for line in self.columns)
 
 
 def model_changes(old: Any, new: Any) -> ModelChanges:
-    """What changed from an old model to a new one, each an estimator or what it learned.
+    """Compare an old model with a new one; each is an estimator or a fitted model.
 
     >>> import softcount as sc
     >>> fruit = [sc.NaiveBayes().fit({"colour": list(c)}, list("aabb")) for c in ("rrgg", "rrgr")]
@@ -77,7 +76,7 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     """
     before, after = _learned(old), _learned(new)
     answers = []
-    for model in (before, after):  # every column but the class
+    for model in (before, after):  # all columns except the class
         columns = {spec.key for spec in model.schema.used} - {model.target}
         answers.append({key: found for key, found in _ask(model, None, None).items() if key in columns})
     both = [key for key in answers[0] if key in answers[1]]
@@ -118,14 +117,14 @@ def _ask(model: Model, of: Key | None, given: Mapping[Key, Any] | None) -> Any:
 
 
 def _classes(model: Model) -> list[Any]:
-    """Named classes; the numbers of found classes mean nothing elsewhere."""
+    """Return the named classes; empty for found classes, because their numbers mean nothing in another model."""
     if model.target is None or (isinstance(model, FittedNet) and model.is_number(model.target)):
         return []
     return list(model.names) if isinstance(model, Fitted) else list(model.levels[model.target])
 
 
 def _edges(one: Any, other: Any) -> np.ndarray:
-    """Where the line of numbers is divided to compare two answers: finer where either has more of its probability."""
+    """Return the grid on which two numeric answers are compared; it is finer where either has more probability."""
     if isinstance(one, Mapping) or isinstance(other, Mapping):
         return np.zeros(0)
     ends = [[answer.quantile(share) for share in SHARES] for answer in (one, other)]
@@ -134,13 +133,13 @@ def _edges(one: Any, other: Any) -> np.ndarray:
 
 
 def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
-    """Total variation distance, over categories or over small parts of the line of numbers."""
+    """Return the total variation distance, over categories or over the intervals between `edges`."""
     levels = [isinstance(answer, Mapping) for answer in (one, other)]
     if all(levels):
         every = dict.fromkeys([*one, *other])
         return float(0.5 * sum(abs(one.get(level, 0.0) - other.get(level, 0.0)) for level in every))
     if any(levels):
-        return 1.0  # levels and numbers have nothing in common
+        return 1.0  # categories and numbers have nothing in common
     parts = [np.diff([0.0, *(answer.cdf(float(edge)) for edge in edges), 1.0]) for answer in (one, other)]
     return float(0.5 * np.abs(parts[0] - parts[1]).sum())
 
@@ -170,18 +169,18 @@ def _said(spec: Field) -> str:
     return f"{spec.kind}" if spec.used else f"{spec.kind}, left out"
 
 
-# k-means as a mixture whose hard assignments are the nearest centres.
+# k-means as a mixture model whose most probable class is the nearest centre.
 
 NOTE = (
     "k-means has no probabilities of its own: these are of clusters equally frequent and equally wide in every "
     "direction, of which the likeliest for a whole row is the nearest, as `predict` tells it."
 )
 NARROWEST = 1e-12
-"""The least variance, as a share of that of the centres: if every row lies on its centre."""
+"""The minimum variance as a share of the variance of the centres, for rows that all lie on their centres."""
 
 
 def centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
-    """The classes of these centres; spherical k-means has no distances in single columns."""
+    """Return the clusters of k-means as classes; spherical k-means raises an error."""
     if found.frame.unit:
         raise DataError(
             "spherical k-means compares directions, which some columns alone do not have: there is no page of any "

@@ -33,7 +33,7 @@ INF = float("inf")
 
 
 class Piece(Struct, frozen=True):
-    """An interval of numbers, with or without its ends; a single number if they are equal."""
+    """An interval of numbers with open or closed ends; a single number if both ends are equal."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Piece(Struct, frozen=True):
         return np.asarray(above & (values <= self.high if self.high_in else values < self.high))
 
     def both(self, other: Piece) -> Piece | None:
-        """The intersection with another."""
+        """Return the intersection with another interval, or None if it is empty."""
         low, low_out = max((self.low, not self.low_in), (other.low, not other.low_in))
         high, high_in = min((self.high, self.high_in), (other.high, other.high_in))
         piece = Piece(low, high, not low_out, high_in)
@@ -57,22 +57,25 @@ Pieces = list[Piece]
 
 
 class Condition:
-    """A condition on a column; made by `between`, `above`, `below`, `any_of` and `not_`."""
+    """A condition on a column, made by `between`, `above`, `below`, `any_of` or `not_`."""
 
     def pieces(self, convert: Convert) -> Pieces:
-        """The numbers it allows, as intervals; `convert` makes a number of a user's value."""
+        """Return the allowed numbers as disjoint intervals; `convert` turns a user's value into a number."""
         raise NotImplementedError
 
     def allows(self, levels: Levels) -> np.ndarray:
         raise NotImplementedError
 
     def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
-        """The condition with its values changed; `turned` if the change reverses their order."""
+        """Apply `change` to every value; `turned` states that the change reverses their order."""
         raise NotImplementedError
 
 
 class Levels(Struct, frozen=True):
-    """Levels that conditions are about, and the name of their column; bins of a number begin above `edges`."""
+    """The categories that conditions refer to, and the name of their column.
+
+    `edges` are the cut points if the categories are bins of a number.
+    """
 
     what: str
     levels: Sequence[Any]
@@ -87,7 +90,7 @@ class Levels(Struct, frozen=True):
         raise DataError(f"{self.what} has no level {wording.cell(level)}. {hint}")
 
     def within(self, pieces: Pieces) -> np.ndarray:
-        """Levels that are numbers in one of the pieces, and bins that overlap one."""
+        """Mark categories that are numbers inside one of the pieces, and bins that overlap one."""
         if self.edges is not None:
             ends = [-INF, *self.edges.tolist(), INF]
             own = [Piece(low, high, False) for low, high in pairwise(ends)]
@@ -98,7 +101,7 @@ class Levels(Struct, frozen=True):
 
 
 class Range(Condition, Struct, frozen=True):
-    """From one end to the other, both included unless stated otherwise; None is no end."""
+    """A range of values; both ends are included by default, and None leaves an end open."""
 
     low: Any = None
     high: Any = None
@@ -175,7 +178,7 @@ class Not(Condition, Struct, frozen=True):
 
 
 def _outside(pieces: Pieces, others: Pieces) -> Pieces:
-    """The parts of some pieces outside of others."""
+    """Return the parts of `pieces` that lie outside all of `others`."""
     for other in others:
         sides = Piece(-INF, other.low, True, not other.low_in), Piece(other.high, INF, not other.high_in)
         pieces = [part for own in pieces for side in sides if (part := own.both(side))]
@@ -193,7 +196,7 @@ def _pieces(value: Any, convert: Convert) -> Pieces:
 
 
 def between(low: Any = None, high: Any = None) -> Condition:
-    """A value from low to high, both of them included; None is no end.
+    """Allow values from low to high, both included; None leaves that end open.
 
     >>> between(100, 200), between(low=5), between(high=5)
     (100 to 200, at least 5, at most 5)
@@ -204,17 +207,17 @@ def between(low: Any = None, high: Any = None) -> Condition:
 
 
 def above(low: Any) -> Condition:
-    """A value above low."""
+    """Allow values greater than `low`."""
     return Range(low=low, low_in=False)
 
 
 def below(high: Any) -> Condition:
-    """A value below high."""
+    """Allow values less than `high`."""
     return Range(high=high, high_in=False)
 
 
 def any_of(*values: Any) -> Condition:
-    """One of several values, or whatever one of several conditions allows.
+    """Allow any of several values, or whatever one of several conditions allows.
 
     >>> any_of("disc", "rim"), any_of(0, above(100))
     (disc or rim, 0 or above 100)
@@ -225,7 +228,7 @@ def any_of(*values: Any) -> Condition:
 
 
 def not_(*values: Any) -> Condition:
-    """Anything but these values, or what these conditions allow.
+    """Allow anything except these values and whatever these conditions allow.
 
     >>> not_("disc"), not_("disc", "rim")
     (not disc, not (disc or rim))
@@ -234,7 +237,10 @@ def not_(*values: Any) -> Condition:
 
 
 def condition_of(value: Any) -> Condition | None:
-    """The condition given for a column, if it is no single value: two numbers in a tuple are a range, others a set."""
+    """Return the condition given for a column, or None if it is a single value.
+
+    A tuple of two numbers is a range; other tuples, lists and sets are sets of values.
+    """
     if isinstance(value, Condition):
         return value
     if isinstance(value, tuple) and len(value) == 2 and all(end is None or is_number(end) for end in value):
@@ -255,12 +261,12 @@ def number_of(value: Any) -> float:
 
 
 def spoken(value: Any) -> str:
-    """A value or a condition in words."""
+    """Return a value or a condition in words."""
     return repr(value) if isinstance(value, Condition) else f"{value:,.10g}" if is_number(value) else str(value)
 
 
 def spoken_given(given: Mapping[Key, Any]) -> dict[Key, str]:
-    """Given values in words that follow the column's name.
+    """Return given values in words that follow the column's name.
 
     >>> spoken_given({"town": ["small", "middle"], "age": (20.0, 30.0), "sex": "f", "wet": {"yes": 0.8}})
     {'town': 'small or middle', 'age': '20 to 30', 'sex': '= f', 'wet': 'yes (likelihood 0.8)'}
@@ -276,7 +282,7 @@ def spoken_given(given: Mapping[Key, Any]) -> dict[Key, str]:
 
 
 def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]) -> dict[Key, Any]:
-    """Given values with numbers written as the column's cells are: dates, not seconds."""
+    """Write given numbers like the column's cells, for example as dates instead of seconds."""
     found = dict(given)
     for key, value in given.items():
         form, condition = forms.get(key), condition_of(value)
@@ -286,7 +292,7 @@ def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]
 
 
 def given_data(given: Mapping[Key, Any]) -> dict[Key, Any]:
-    """Given values as lists and mappings.
+    """Return given values as lists and mappings, ready for JSON.
 
     >>> given_data({"age": (20, 30), "town": not_("small", "middle"), "sex": "f", "pay": above(5)})
     {'age': {'from': 20, 'to': 30}, 'town': {'not': ['small', 'middle']}, 'sex': 'f', 'pay': {'above': 5}}
@@ -306,7 +312,7 @@ def _data(value: Any) -> Any:
 
 
 def within(pieces: Pieces, values: Any) -> np.ndarray:
-    """Which of the numbers lie in one of the pieces."""
+    """Mark the numbers that lie in one of the pieces."""
     numbers = np.asarray(values, dtype=float)
     return np.asarray(reduce(np.logical_or, [piece.holds(numbers) for piece in pieces], np.zeros(len(numbers), bool)))
 
@@ -315,9 +321,10 @@ def within(pieces: Pieces, values: Any) -> np.ndarray:
 
 
 def share_within(family: Family, params: Params, pieces: Iterable[Piece]) -> np.ndarray:
-    """The probability, in every group, of a number in one of the disjoint pieces.
+    """Return the probability, in every group, of a number in one of the disjoint pieces.
 
-    Of pieces in the upper half survival functions are subtracted, of others distribution functions: no digit is lost.
+    Pieces in the upper half subtract survival functions and the others subtract distribution functions, so no digits
+    are lost.
     """
     parts = [_share_of(family, params, piece) for piece in pieces]
     return np.asarray(sum(parts[1:], parts[0])) if parts else np.zeros(1)
@@ -326,7 +333,7 @@ def share_within(family: Family, params: Params, pieces: Iterable[Piece]) -> np.
 def _share_of(family: Family, params: Params, piece: Piece) -> np.ndarray:
     if piece.low == piece.high:
         return family.mass_at(params, piece.low)
-    # From the largest number below the piece to the largest in it.
+    # P(low < x <= high): low is the largest number below the piece, high the largest in it.
     if family.whole_numbers:
         low = float(np.ceil(piece.low) - 1.0 if piece.low_in else np.floor(piece.low))
         high = float(np.floor(piece.high) if piece.high_in else np.ceil(piece.high) - 1.0)
@@ -343,7 +350,10 @@ def _share_of(family: Family, params: Params, piece: Piece) -> np.ndarray:
 
 
 def evidence_within(key: Key, family: Family, params: Params, pieces: Pieces) -> np.ndarray:
-    """The probability of pieces in every group or, of single numbers that have none, the sum of their densities."""
+    """Return the probability of the pieces in every group.
+
+    If all pieces are single numbers with probability zero, it is the sum of their densities.
+    """
     if not family.has_cdf:
         raise DataError(f"column {key!r} is {family.title}, of which ranges have no exact probability. Give a value.")
     found = share_within(family, params, pieces)
@@ -354,7 +364,7 @@ def evidence_within(key: Key, family: Family, params: Params, pieces: Pieces) ->
 
 
 def density_logs(family: Family, params: Params, values: np.ndarray) -> np.ndarray:
-    """(values x groups) log-densities."""
+    """Return (values x groups) log-densities."""
     scored = family.score(values, params, Setting()) + np.atleast_1d(family.base(values))[:, None]
     return np.asarray(scored)
 
@@ -362,16 +372,16 @@ def density_logs(family: Family, params: Params, values: np.ndarray) -> np.ndarr
 # Checks of given cells: refuse several values, warn about unknown ones.
 
 LARGEST_WHOLE = 2**53
-"""Integers up to here are exact as floats."""
+"""Integers up to this size are exact as floats."""
 BRACKETS, QUOTES, BETWEEN = "[](){} ", "'\" ", re.compile(r"[,;|]")
-"""What a list of levels written as text has around it, around each, and between them."""
+"""Characters around a list of categories written as text and around each item, and the separators between items."""
 
 
 def refuse_several(schema: Schema, given: Mapping[Key, Any]) -> None:
-    """Raise if a column is given several values, also in one string."""
+    """Raise if a column is given several values, also if they are written in one string."""
     for key, value in given.items():
         several = isinstance(value, (Condition, Mapping)) or condition_of(value) is not None or np.ndim(value) > 0
-        if not several and schema[key].kind.coded:  # a text that is no level itself, and names at least two of them
+        if not several and schema[key].kind.coded:  # a string that is not a category itself but names at least two
             known, text = {str(level) for level in schema[key].levels}, str(value)
             parts = [part.strip(QUOTES) for part in BETWEEN.split(text.strip(BRACKETS))]
             several = text not in known and sum(part in known for part in parts) > 1
@@ -383,9 +393,9 @@ def refuse_several(schema: Schema, given: Mapping[Key, Any]) -> None:
 
 
 def plain_row(schema: Schema, given: Mapping[Key, Any]) -> Chunk | None:
-    """One row of the given values, if all are known levels and plain numbers of the right kind.
+    """Return one row of the given values if all are known categories and plain numbers of the right kind.
 
-    None if they must be read as a table: that takes 0.06 s the first time, for loading Arrow.
+    None means that the values must be read as a table, which takes 0.06 s the first time to load Arrow.
     """
     if schema.texts:
         return None
@@ -404,7 +414,7 @@ def plain_row(schema: Schema, given: Mapping[Key, Any]) -> Chunk | None:
 
 
 def _plain_cell(spec: Field, value: Any) -> float | None:
-    """The number or the code of a cell; None if it must be read as a table."""
+    """Return the number or the code of a cell; None if it must be read as a table."""
     if type(value) not in (str, int, float):
         return None
     if spec.kind.coded:
@@ -417,7 +427,7 @@ def _plain_cell(spec: Field, value: Any) -> float | None:
 
 
 def warn_of_given(table: Table, given: Mapping[Key, Any]) -> None:
-    """Warn of values that were not seen in training or do not fit the column."""
+    """Warn about values that were not seen in training or do not fit the column."""
     for key, value in given.items():
         spec = table.schema[key]
         if spec.kind.coded and table.unseen[key]:
@@ -432,16 +442,16 @@ def warn_of_given(table: Table, given: Mapping[Key, Any]) -> None:
 # Posterior probabilities of groups given values of columns or conditions on them.
 
 MOST_ROWS = 100_000
-"""Combinations of levels in blocks that are tried one by one."""
+"""Maximum number of combinations of categories in blocks that are enumerated."""
 
 Given = Mapping[Key, Any]
 
 
 class RowsGiven(Struct, frozen=True):
-    """Rows that hold the given values, one for every combination of allowed levels in blocks, and the weight of each
-    group.
+    """Rows that hold the given values: one row per combination of allowed categories in blocks.
 
-    `weights` are the probabilities of rows and groups together; `ranges` are the conditions that no row can hold.
+    `weights` holds the joint probabilities (rows x groups). `ranges` holds the conditions that cannot be expressed as
+    cells of a row.
     """
 
     chunk: Chunk
@@ -454,14 +464,14 @@ class RowsGiven(Struct, frozen=True):
 
 
 def parted(model: Fitted, given: Given) -> tuple[dict[Key, Any], dict[Key, Condition]]:
-    """Given values of columns, and conditions on columns; those on the class are handled elsewhere."""
+    """Split given values into single values and conditions; the class column is dropped."""
     found = {key: condition_of(value) for key, value in given.items() if key != model.target}
     conditions = {key: condition for key, condition in found.items() if condition is not None}
     return {key: given[key] for key in found if key not in conditions}, conditions
 
 
 def given_rows(model: Fitted, given: Given) -> RowsGiven:
-    """Everything that is given as rows, with the probability of each row and group."""
+    """Turn everything that is given into rows, with the joint probability of each row and group."""
     sure, conditions = parted(model, given)
     if not conditions:
         chunk = model.single(sure)
@@ -476,7 +486,7 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
         raise DataError(
             "this model predicts with learned weights, which give ranges and sets no probability. Give single values."
         )
-    # For categorical columns of blocks, every combination of levels that the conditions allow.
+    # For categorical columns of blocks, enumerate the combinations of categories that the conditions allow.
     allowed = {key: allowed_levels(model, key, conditions[key]) for key in spread}
     count = prod(map(len, allowed.values()))
     if count > MOST_ROWS:
@@ -487,14 +497,14 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
         ready = model.model.prepare(chunk)
         joint = model.model.score(ready, model.model.compile(model.estimates), slice(0, chunk.n_rows))
         joint = np.asarray(joint + np.broadcast_to(ready.base, chunk.n_rows)[:, None])
-    else:  # contrasts between groups are enough for one row
+    else:  # for one row, score differences between the groups are enough
         joint = model.joint_of(chunk, model.compiled())
     ranges = {key: condition for key, condition in conditions.items() if key not in spread}
     return RowsGiven(chunk, _normalised(model, given, joint + _range_logs(model, chunk, ranges)), ranges)
 
 
 def _normalised(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
-    """Probabilities of rows and groups together, of the groups that the condition on the class allows."""
+    """Return the joint probabilities of rows and groups, limited to the groups allowed by the class condition."""
     known = given.get(model.target)
     if known is not None:
         condition = condition_of(known)
@@ -521,13 +531,13 @@ def leaf_with(model: Fitted, column: Key) -> Node:
 
 
 def cells_of_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
-    """(rows x columns) codes or numbers of a leaf's columns."""
+    """Return the (rows x columns) codes or numbers of a leaf's columns."""
     places = [model.schema.places[column] for column in leaf.columns]
     return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
 
 
 def conditional(model: Fitted, leaf: Node, cells: np.ndarray, place: int) -> tuple[Family, Params]:
-    """One column's family and parameters in every group, given the other cells of its block."""
+    """Return one column's family and its parameters in every group, given the other cells of its block."""
     own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
     return leaf.family.conditional(own, leaf.setting, cells, place)
 
@@ -539,7 +549,7 @@ def _levels(model: Fitted, key: Key) -> Levels | None:
 
 
 def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
-    """The levels of a column that a condition allows; at least one."""
+    """Return the categories of a column that a condition allows; raise if there are none."""
     own = _levels(model, key)
     assert own is not None
     found = [level for level, allowed in zip(own.levels, condition.allows(own), strict=True) if allowed]
@@ -549,7 +559,7 @@ def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
 
 
 def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) -> np.ndarray:
-    """(rows x groups) log-probability of what the conditions allow, given the cells of the row."""
+    """Return (rows x groups) log-probabilities of the conditions given the cells of each row."""
     found = np.zeros((chunk.n_rows, model.n_groups))
     leaves, keys = {key: leaf_with(model, key) for key in ranges}, [x.key for x in model.model.leaves]
     for key, leaf in leaves.items():
@@ -571,7 +581,7 @@ def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) ->
 
 
 def not_together(key: Key, other: Key) -> DataError:
-    """The refusal of a range of one column of a block together with another that is unknown."""
+    """Return the error for a range on one column of a block while another column of the block is unknown."""
     return DataError(
         f"only a range of {key!r} is given, and {other!r} is of the same block: together they have no exact answer. "
         f"Give a number in place of the range."
@@ -579,7 +589,7 @@ def not_together(key: Key, other: Key) -> DataError:
 
 
 def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.ndarray]:
-    """A test of cells of a column against a condition."""
+    """Return a function that tests cells of a column against a condition."""
     if _levels(model, key) is not None:
         allowed = set(allowed_levels(model, key, condition))
         return lambda cells: np.array([cell in allowed for cell in cells], dtype=bool)
@@ -587,7 +597,7 @@ def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.nd
 
 
 def number_reader(model: Any, key: Key) -> Callable[[Any], float]:
-    """A function that reads an end of a range as a cell of the column."""
+    """Return a function that reads an end of a range like a cell of the column."""
 
     def read(value: Any) -> float:
         if is_number(value):

@@ -1,6 +1,6 @@
-"""From probabilities to decisions: costs of mistakes, other class shares, a threshold.
+"""From probabilities to decisions: costs of errors, changed class shares, and thresholds.
 
-All of it starts from (rows x classes) probabilities and the names of the classes, so it serves every classifier.
+All functions start from (rows x classes) probabilities and the names of the classes, so they serve every classifier.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from softcount.fitted.fitted import Fitted
 from softcount.run.local import Threads
 
 ESTIMATE = "estimate"
-"""The word that asks for class shares estimated from the rows themselves."""
+"""The value of `prior` that estimates the class shares from the rows themselves."""
 NEAR_ONE = 1e-6
-"""How far shares may be from summing to one: a third written with six digits three times."""
+"""Tolerance of the sum of shares: one third written with six digits, three times."""
 SETTLED, MOST_STEPS = 1e-10, 10_000
-"""Change of the shares at which EM stops, and the maximal number of steps."""
+"""Change of the shares at which EM stops, and the maximum number of steps."""
 
 
 def place_of(names: Sequence[Any], name: Any, what: str) -> int:
-    """The place of a class among the names; `what` begins the error for an unknown one."""
+    """Return the index of a class; `what` begins the error message for an unknown class."""
     try:
         return list(names).index(name)
     except ValueError:
@@ -36,9 +36,9 @@ def place_of(names: Sequence[Any], name: Any, what: str) -> int:
 
 
 def cost_matrix(costs: Any, names: Sequence[Any]) -> np.ndarray:
-    """(true class x decided class) costs, from an array in the order of the classes or from names.
+    """Return (true class x decided class) costs from an array in the order of the classes or from names.
 
-    By name it is {(true, decided): cost} or {true: {decided: cost}}; other mistakes cost 1, being right 0.
+    By name, `costs` is {(true, decided): cost} or {true: {decided: cost}}. Other errors cost 1 and correct decisions 0.
 
     >>> cost_matrix({("ill", "well"): 10}, ["ill", "well"]).tolist()
     [[0.0, 10.0], [1.0, 0.0]]
@@ -76,7 +76,7 @@ def _numbers(said: Any, what: str) -> np.ndarray:
 
 
 def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """For every row the place of the class of lowest expected cost.
+    """Return for every row the index of the class with the lowest expected cost.
 
     >>> cheapest(np.array([[0.2, 0.8], [0.05, 0.95]]), np.array([[0, 10], [1, 0]])).tolist()
     [0, 1]
@@ -93,9 +93,9 @@ def log_of(proba: np.ndarray) -> np.ndarray:
 
 
 def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
-    """Shares in the order of the classes, from "uniform", a sequence, or names.
+    """Return shares in the order of the classes, from "uniform", a sequence, or a mapping of names.
 
-    Classes not named divide the rest as in training.
+    Classes that are not named share the remainder as in training.
 
     >>> shares_named({"rare": 0.1}, ["a", "b", "rare"], np.array([0.2, 0.6, 0.2])).round(3).tolist()
     [0.225, 0.675, 0.1]
@@ -131,10 +131,10 @@ def _with_the_rest(prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarr
 
 
 def with_prior(logs: np.ndarray, prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
-    """Log-probabilities of the classes under other class shares.
+    """Return log-probabilities of the classes under other class shares.
 
-    Each probability is multiplied by new share over old and normalised. With `prior="estimate"` the new shares are
-    those these rows suggest.
+    Each probability is multiplied by the ratio of new to old share, then normalised. With `prior="estimate"`, the new
+    shares are estimated from these rows.
 
     >>> with np.printoptions(precision=4):
     ...     print(np.exp(with_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
@@ -158,9 +158,9 @@ def with_prior(logs: np.ndarray, prior: Any, names: Sequence[Any], was: np.ndarr
 
 
 def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
-    """The maximum likelihood shares of the classes in rows without a label, by EM.
+    """Return the class shares of maximum posterior probability in unlabelled rows, by EM.
 
-    One prior row has the shares of training, so that a few rows do not leave a class with nothing.
+    One prior row has the shares of training, so that a small table does not leave a class with share 0.
 
     >>> rows = np.log([[0.9, 0.1]] * 8 + [[0.1, 0.9]] * 2)
     >>> estimated_shares(rows, np.array([0.5, 0.5])).round(2).tolist()
@@ -179,16 +179,16 @@ def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
 
 
 def _step(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """One step of EM: the mean of the rows' posteriors and the prior row."""
+    """Return the shares after one EM step: the mean of the rows' posteriors and the prior row."""
     counts = shares * ((1.0 / (ratio @ shares)) @ ratio)
     return np.asarray((counts + was) / (len(ratio) + 1.0))
 
 
 def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Two steps of EM, extrapolated (Varadhan and Roland) if the result is still a distribution.
+    """Return the shares after two EM steps, extrapolated (Varadhan and Roland) if they stay positive.
 
-    The likelihood is concave, so a step from anywhere inside leads to the maximum; overlapping classes took a thousand
-    plain steps.
+    The likelihood is concave, so EM reaches the maximum from any interior point. Without extrapolation, overlapping
+    classes took a thousand steps.
     """
     further = _step(ratio, was, moved)
     first, bend = moved - shares, further - moved - (moved - shares)
@@ -204,11 +204,11 @@ def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.nda
 
 
 class Threshold(Struct, frozen=True):
-    """From which probability on a row is assigned to `of`, and what that gives on held-out rows.
+    """The probability from which a row is assigned to `of`, and the effect on held-out rows.
 
-    `precision` is the share right among these rows, `recall` the share of the class that is found, `called` the share
-    of all rows assigned. The `checked` figures are of every fold under the threshold that the others chose, and the
-    `usual` ones those of assigning every row to its most probable class.
+    `precision` is the share correct among the assigned rows, `recall` the share of the class that is found, and
+    `called` the share of all rows assigned. The `checked` values apply to each fold the threshold chosen on the other
+    folds. The `usual` values assign every row to its most probable class.
     """
 
     of: Any
@@ -234,7 +234,7 @@ class Threshold(Struct, frozen=True):
 
 
 def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
-    """The class at `place` if its probability reaches the value, else the most probable of the others.
+    """Return the class at `place` if its probability reaches the value, else the most probable other class.
 
     >>> called(np.array([[0.3, 0.4, 0.3], [0.6, 0.1, 0.3]]), 0, 0.3).tolist(), called(np.eye(1), 0, 1.0).tolist()
     ([0, 0], [0])
@@ -245,7 +245,7 @@ def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
 
 
 class Decision(Struct, frozen=True):
-    """How a class is chosen from probabilities: the most probable, the cheapest, or by a threshold."""
+    """A rule that chooses a class from probabilities: the most probable, the cheapest, or by a threshold."""
 
     costs: np.ndarray | None = None
     threshold: tuple[int, float] | None = None
@@ -266,7 +266,7 @@ class Decision(Struct, frozen=True):
         return cls(threshold=(place_of(names, name, "threshold"), float(at)))
 
     def __call__(self, proba: np.ndarray) -> np.ndarray:
-        """The place of the class of every row."""
+        """Return the index of the class of every row."""
         if not len(proba):
             return np.zeros(0, dtype=np.int64)
         if self.costs is not None:
@@ -274,7 +274,7 @@ class Decision(Struct, frozen=True):
         return np.asarray(proba.argmax(axis=1)) if self.threshold is None else called(proba, *self.threshold)
 
 
-# The Bayes error if the model is true: draw rows from it and classify them with it.
+# The Bayes error if the model is true: rows are drawn from the model and classified with it.
 
 AT_ONCE = 16_384
 
@@ -291,16 +291,16 @@ class BestError(Struct, frozen=True):
 
     @classmethod
     def of(cls, parts: Iterable[np.ndarray]) -> BestError:
-        """From probabilities of every class of drawn rows.
+        """Estimate the error from the class probabilities of drawn rows.
 
-        Averages one minus the largest probability rather than errors: it varies far less.
+        The mean of one minus the largest probability varies far less than the share of errors.
         """
         left = np.concatenate([1.0 - proba.max(axis=1) for proba in parts])
         return cls(float(left.mean()), float(left.std() / np.sqrt(len(left))), len(left))
 
 
 def best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> BestError:
-    """By n rows drawn from a model of known classes, without calibration."""
+    """Estimate the Bayes error from n rows drawn from a model of known classes, without calibration."""
     if fitted.classes is None:
         raise DataError("a mixture found its classes itself: there is no error to speak of.")
     plain, parts = replace(fitted, calibration=None), []

@@ -1,4 +1,4 @@
-"""Columns derived from others, such as totals and ratios, in answers."""
+"""Columns derived from others, such as totals and ratios: conditions on them, answers and imputed values."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from softcount.table.schema import Derived, Field, Key, Kind, Schema
 
 
 class NumberAnswer:
-    """Base of the answers about a number, which have `mean`, `variance`, `cdf`, `_pdf` and `_quantile`."""
+    """Base class of answers about a number; subclasses define `mean`, `variance`, `cdf`, `_pdf` and `_quantile`."""
 
     __slots__ = ()
 
     def quantile(self: Any, q: float) -> float:
-        """The value below which a share q lies."""
+        """Return the value below which a share q lies, with 0 < q < 1."""
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
         return float(self._quantile(q))
 
     def pdf(self: Any, x: Any) -> Any:
-        """Density (or probability, for counts) at x; infinite at a number that is known."""
+        """Return the density at x (for counts, the probability); infinite at a number that is known."""
         found = self._pdf(np.atleast_1d(np.asarray(x, dtype=float)))
         return float(found[0]) if np.ndim(x) == 0 else found
 
@@ -52,26 +52,26 @@ class NumberAnswer:
         return boxed("Answer", "a number", [upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}"), table])
 
 
-# Columns left out of a model because they follow from another column, through which they are answered.
+# Columns that the model leaves out because another column determines them; answers use that lead column.
 
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
 def derived_fields(schema: Schema) -> list[tuple[Field, Derived]]:
-    """The derived columns and their rules, each after the column that it follows from."""
+    """Return the derived columns and their rules, each after its lead column."""
     left = {spec.key: (spec, spec.derived) for spec in schema.fields if spec.derived is not None and not spec.used}
     found: list[tuple[Field, Derived]] = []
     while left:
         ready = [(spec, rule) for spec, rule in left.values() if rule.lead not in left]
         if not ready:
-            return found  # a circle, which only a changed file can hold
+            return found  # a cycle, possible only in a modified file
         found += ready
         left = {key: pair for key, pair in left.items() if pair not in ready}
     return found
 
 
 def values_from(schema: Schema, spec: Field, rule: Derived, lead: Any, rows: int) -> Any:
-    """Values of a derived column in rows in which its lead column holds `lead`; None if not known."""
+    """Compute a derived column from the values `lead` of its lead column; None if a value is not known."""
     if rule.lead is None:
         return np.full(rows, float(rule.constant)) if _is_moment(spec) else [rule.constant] * rows  # type: ignore[arg-type]
     if spec.kind.numeric:
@@ -84,12 +84,12 @@ def values_from(schema: Schema, spec: Field, rule: Derived, lead: Any, rows: int
 
 
 def _is_moment(spec: Field) -> bool:
-    """Whether a constant is a number written in a form such as a date."""
+    """Return whether the column's constant is a number whose cells are written in a form such as a date."""
     return not is_plain(spec.written) and is_number(spec.derived.constant)  # type: ignore[union-attr]
 
 
 def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[Key, Any]:
-    """Columns of new rows with the derived ones."""
+    """Add the derived columns to columns of new rows."""
     found = dict(columns)
     for spec, rule in derived_fields(schema):
         if rule.lead is None or rule.lead in found:
@@ -98,7 +98,7 @@ def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[
 
 
 def own_levels(spec: Field) -> list[Any]:
-    """The categories of a derived column, or the one value of a constant."""
+    """Return the categories of a derived column, or the only value of a constant."""
     assert spec.derived is not None
     if spec.derived.lead is None:
         return [spec.derived.constant]
@@ -109,7 +109,7 @@ def own_levels(spec: Field) -> list[Any]:
 
 
 def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
-    """Conditions on derived columns turned into conditions on their lead columns."""
+    """Turn conditions on derived columns into conditions on their lead columns."""
     found = dict(given)
     for spec, rule in reversed(derived_fields(schema)):
         if spec.key not in found:
@@ -137,7 +137,7 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
 
 
 def _invert(spec: Field, rule: Derived, value: Any) -> float:
-    """The value of the lead column at which a linear derived column has this value."""
+    """Return the value of the lead column at which a linear derived column has this value."""
     return (_number(spec, value) - rule.intercept) / rule.slope
 
 
@@ -187,7 +187,7 @@ class LineAnswer(NumberAnswer, Struct, frozen=True):
 
 
 def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given: Mapping[Key, Any]) -> Any:
-    """The answer for a derived column, from the answer for its lead column or from its given value."""
+    """Answer for a derived column, from the answer for its lead column or from the lead column's given value."""
     rule = spec.derived
     assert rule is not None
     if rule.lead is None:
@@ -218,9 +218,9 @@ def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given
 def with_derived_fills(
     schema: Schema, table: Table, fills: Mapping[Key, Any], shares: Mapping[Key, Mapping[int, np.ndarray]]
 ) -> Fills:
-    """Imputed values with those of derived columns; either column is computed from the other.
+    """Add imputed values of derived columns; either column is computed from the other.
 
-    `shares` are the probabilities of categories in rows that miss them, for lead columns.
+    `shares` holds the category probabilities of lead columns in rows that miss them.
     """
     found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
     here = [(spec, rule) for spec, rule in derived_fields(schema) if spec.key in table.located]
@@ -244,7 +244,7 @@ def with_derived_fills(
 
 
 def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
-    """A schema that reads derived columns and their lead columns."""
+    """Return a schema that reads only derived columns and their lead columns."""
     keys = {spec.key for spec, _ in here}
     wanted = keys | {rule.lead for _, rule in here}
     fields = []
@@ -257,7 +257,7 @@ def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
 
 
 def _cells(schema: Schema, chunk: Any, key: Key) -> list[Any]:
-    """Values of a column, None if missing; an unseen category is not missing."""
+    """Return the values of a column, None if missing; an unseen category counts as present."""
     store, slot = schema.places[key]
     values = getattr(chunk, store)[:, slot]
     if store == "reals":
@@ -278,7 +278,7 @@ def _fill_leads(
     known: Mapping[int, np.ndarray],
     start: int,
 ) -> None:
-    """If the lead column is missing and this one is not, compute the lead column."""
+    """Compute missing cells of the lead column from the derived column."""
     assert rule.lead is not None
     levels = list(schema[rule.lead].levels)
     for place, (own, other) in enumerate(zip(cells[spec.key], cells[rule.lead], strict=True)):

@@ -32,7 +32,10 @@ LOWEST = np.finfo(float).min
 
 
 class Explanation(Struct, frozen=True):
-    """Log-odds of each row's class against another by column, and of the shares under `ROOT`; they add up exactly."""
+    """Contributions of the columns to the log-odds of each row's class against another class.
+
+    The contribution of the class shares has the key `ROOT`. The contributions add up exactly.
+    """
 
     parts: dict[Key, np.ndarray]
     chosen: np.ndarray
@@ -43,13 +46,13 @@ class Explanation(Struct, frozen=True):
         return np.asarray(np.sum(list(self.parts.values()), axis=0))
 
     def named(self, model: Fitted) -> dict[str, np.ndarray]:
-        """The parts under the names of the columns, after that of the shares."""
+        """Return the contributions by column name, with that of the class shares first."""
         names, ours = labels_in(model), name_apart(model, PRIOR)
         return {ours if key is ROOT else names[key]: part for key, part in self.parts.items()}
 
 
 def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:
-    """What every column adds in favour of each row's class and against the runner-up.
+    """Return each column's contribution in favour of each row's class, against `against` or the runner-up.
 
     Chunks are read with `run` as the `map`.
     """
@@ -64,7 +67,7 @@ def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) 
 
 
 def runner_up(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The place of the largest score of each row but that of the chosen group; the chosen one if there is no other."""
+    """Return the index of the largest score of each row except the chosen group; the chosen one if it is alone."""
     rest = scores.copy()
     rest[np.arange(len(rest)), chosen] = -np.inf
     return np.asarray(rest.argmax(axis=1))
@@ -72,14 +75,14 @@ def runner_up(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
     found, prior = model.parts_of(chunk, compiled)
-    # Relative to each row's best group: a large common term would lose the digits of the rest.
+    # Subtract each row's best group: a large common term would cost the other terms their digits.
     best = {key: part.max(axis=1, keepdims=True) for key, part in found.items()}
     scores = {key: part - np.where(np.isfinite(best[key]), best[key], 0.0) for key, part in found.items()}
     joint = prior + sum(scores.values())
     model.refuse_impossible(chunk, joint)
     rows = np.arange(chunk.n_rows)
     chosen = joint.argmax(axis=1)
-    # A class ruled out can still be the runner-up; the chosen one never is.
+    # A class with probability zero can still be the runner-up; the chosen class cannot.
     other = runner_up(np.maximum(joint, LOWEST), chosen)
     if against is not None:
         other = np.full(len(chosen), model.group_of(against))
@@ -94,10 +97,11 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
 
 
 def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
-    """(coef, intercept) with softmax(x @ coef.T + intercept) equal to the model's probabilities.
+    """Return (coef, intercept) such that softmax(x @ coef.T + intercept) equals the model's probabilities.
 
-    A normal column is one feature, its value; a 0/1 column one; any other categorical one per level; a multinomial
-    block one per count, a text that is there one per word (for Bernoulli words, 1 where the word is there).
+    A normal column is one feature, its value, and a 0/1 column is one feature. Any other categorical column has one
+    feature per category. A multinomial block has one per count, and a text that is present one per word (for Bernoulli
+    words, 1 if the word occurs).
     """
     if model.linear is not None:
         parts = [leaf.family.linear_of(model.linear.weights[leaf.key], leaf.setting) for leaf in model.model.leaves]
@@ -118,20 +122,20 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(coefs, axis=1), intercept
 
 
-# Column importance: the marginal likelihood of a column that differs between classes over one that does not.
+# Column importance: the Bayes factor of a column that differs between classes against one that does not.
 
 
 def column_evidence(fitted: Fitted) -> dict[Key, float]:
-    """For every column or block, the log Bayes factor of class-specific against common parameters, in nats.
+    """Return for every column or block the log Bayes factor of class-specific against common parameters, in nats.
 
-    Parameters are integrated out, so a column without information has less than 0. Columns are independent given the
-    class, so the best set is that of the columns above 0.
+    Parameters are integrated out, so a column without information has a value below 0. Columns are independent given
+    the class, so the best subset consists of the columns above 0.
     """
     return _gains(fitted.model, fitted.imagined, fitted.counts)
 
 
 def evidence_under(one: Fitted, table: Table, memberships: np.ndarray) -> dict[Key, float]:
-    """`column_evidence` of a table for classes that other columns found, as (rows x groups) memberships.
+    """Compute `column_evidence` for classes found from other columns, given as (rows x groups) memberships.
 
     `one` is the fit of a single class to all columns.
     """
@@ -157,11 +161,11 @@ def _gains(model: ClassModel, imagined: Imagined, counts: Counts) -> dict[Key, f
 # Contributions of each value to the log-odds of one class against another, for `explain`.
 
 VALUES = 23
-"""Values of a numeric column in a nomogram."""
+"""Number of values of a numeric column in a nomogram."""
 
 
 class NomogramColumn(Struct, frozen=True):
-    """Some values of a column, and (values x groups) what each adds to the score of every group."""
+    """Some values of a column, and the (values x groups) contributions of each value to the group scores."""
 
     key: Key
     values: Sequence[Any]
@@ -173,14 +177,17 @@ class NomogramColumn(Struct, frozen=True):
 
 
 class Nomogram(Struct, frozen=True):
-    """Columns whose contributions add up, and the scores without any column; `left_out` are columns of blocks."""
+    """Columns whose contributions add up, and the scores of an empty row.
+
+    `left_out` lists the leaves with columns that are not shown.
+    """
 
     start: np.ndarray
     columns: tuple[NomogramColumn, ...]
     left_out: tuple[Key, ...]
 
     def reach(self, first: int, second: int) -> list[NomogramColumn]:
-        """The columns by the range of their log-odds between two groups, largest first."""
+        """Sort the columns by the range of their log-odds between two groups, largest first."""
 
         def span(column: NomogramColumn) -> float:
             odds = column.odds(first, second)
@@ -191,11 +198,14 @@ class Nomogram(Struct, frozen=True):
 
 
 def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
-    """Contributions of values of the columns, given or chosen; None if the ensemble is not a sum over columns."""
+    """Return the contributions of given or automatically chosen values of the columns.
+
+    None if the ensemble is not a sum over columns, if there is one group, or if no column can be shown.
+    """
     ensemble = fitted.ensemble
     if fitted.n_groups < 2 or (ensemble is not None and ensemble.together):
         return None
-    if ensemble is not None:  # columns add up in complete rows; with missing cells those that are there count for more
+    if ensemble is not None:  # add up only in complete rows: with missing cells the observed ones count more
         fitted = replace(fitted, ensemble=replace(ensemble, sparse=None))
     leaves = fitted.model.leaves
     alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or ensemble is not None]
@@ -204,7 +214,7 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
         return None
     chosen = {key: values_of(fitted, key) for key in alone} if values is None else values
     left_out = tuple(leaf.key for leaf in leaves if not set(alone).issuperset(leaf.columns))
-    # The scores of an empty row, and what each value adds to them, from rows of one cell.
+    # Score rows of one cell each: the contribution of a value is its difference from an empty row.
     total = sum(map(len, chosen.values()))
     rows: dict[Key, list[Any]] = {spec.key: [None] * (total + 1) for spec in fitted.schema.used}
     places, at = {}, 0
@@ -224,7 +234,7 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
 
 
 def values_of(fitted: Fitted, key: Key) -> list[Any]:
-    """The categories of a column, the most frequent first if known; of numbers, some over their range."""
+    """Return the categories of a column, most frequent first if known, or values over the range of a number."""
     spec = fitted.schema[key]
     if spec.kind.numeric:
         low, high = column_range(fitted, key)
@@ -238,10 +248,10 @@ def values_of(fitted: Fitted, key: Key) -> list[Any]:
     return [spec.levels[place] for place, _ in known.levels]
 
 
-# Two columns that separate groups: their normal distributions there, and the likeliest group at each place.
+# Two columns that separate groups: their normal distributions, and the most probable group on a grid.
 
 LOOKED_AT = 20
-"""Columns of the greatest influence from which pairs are made."""
+"""Number of most influential columns from which pairs are formed."""
 AROUND = np.linspace(0.0, 2.0 * np.pi, 49)
 
 
@@ -253,9 +263,9 @@ class NormalPlane(Struct, frozen=True):
     covariances: np.ndarray
 
     def ellipse(self, group: int, part: float) -> np.ndarray:
-        """(points x 2) the ellipse that holds this part of a group, by the model.
+        """Return (points x 2) coordinates of the ellipse that contains this part of a group under the model.
 
-        In two dimensions the squared distance is exponential: a part p lies within -2 log(1 - p).
+        In two dimensions the squared Mahalanobis distance is exponential: a part p lies within -2 log(1 - p).
         """
         factor = np.linalg.cholesky(self.covariances[group])
         around = np.stack([np.cos(AROUND), np.sin(AROUND)], axis=1)
@@ -263,7 +273,7 @@ class NormalPlane(Struct, frozen=True):
 
 
 def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key, int]]:
-    """For every column that is normal in each group: means and covariances of its leaf, the leaf, its place there."""
+    """Return the normal columns: means and covariances of the leaf, the leaf's key and the column's position in it."""
     found: dict[Key, tuple[np.ndarray, np.ndarray, Key, int]] = {}
     params = fitted.params
     for leaf in fitted.model.leaves:
@@ -275,7 +285,7 @@ def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key
 
 
 def normal_plane(known: Mapping[Key, tuple[np.ndarray, np.ndarray, Key, int]], pair: tuple[Key, Key]) -> NormalPlane:
-    """Two of the columns that `normal_planes` found; columns of different leaves are independent in a group."""
+    """Return the joint normal of two columns of `normal_planes`; columns of different leaves are independent."""
     (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
     centre = np.stack([means[:, i], others[:, j]], axis=1)
     spread = np.zeros((len(centre), 2, 2))
@@ -286,7 +296,7 @@ def normal_plane(known: Mapping[Key, tuple[np.ndarray, np.ndarray, Key, int]], p
 
 
 def most_separating(fitted: Fitted) -> NormalPlane | None:
-    """The two normal columns in which the groups overlap least; None if there are not two."""
+    """Return the two normal columns in which the groups overlap least; None if there are fewer than two."""
     known = normal_planes(fitted)
     ranked: list[Key] = [
         column for key, _ in fitted.influence() for column in (key if isinstance(key, tuple) else (key,))
@@ -297,7 +307,7 @@ def most_separating(fitted: Fitted) -> NormalPlane | None:
 
 
 def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
-    """One minus Bhattacharyya's coefficient, averaged over pairs of groups by their shares."""
+    """Return one minus the Bhattacharyya coefficient, summed over pairs of groups weighted by their shares."""
     total = 0.0
     for a, b in combinations(range(len(shares)), 2):
         middle = (plane.covariances[a] + plane.covariances[b]) / 2
@@ -309,7 +319,7 @@ def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
 
 
 class DecisionGrid(Struct, frozen=True):
-    """Which group is likeliest over two columns of numbers, all others missing, and how sure that is."""
+    """The most probable group over two numeric columns with all others missing, and its probability."""
 
     columns: tuple[Key, Key]
     x: np.ndarray
@@ -319,7 +329,7 @@ class DecisionGrid(Struct, frozen=True):
 
 
 def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, int] = (48, 36)) -> DecisionGrid:
-    """(y x x) the likeliest group at the middle of every cell of a grid; of a count, at the nearest whole number."""
+    """Evaluate the most probable group at the midpoint of every cell of a (y x x) grid."""
     (low, high), (below, above) = (column_range(fitted, column) for column in columns)
     x = low + (np.arange(steps[0]) + 0.5) * (high - low) / steps[0]
     y = below + (np.arange(steps[1]) + 0.5) * (above - below) / steps[1]
@@ -334,14 +344,14 @@ def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, in
     return DecisionGrid(columns, x, y, proba.argmax(axis=1).reshape(shape), proba.max(axis=1).reshape(shape))
 
 
-# The boundary between two classes of normal columns: a quadratic, or a line if variances are shared.
+# The boundary between two classes of normal columns: quadratic, or linear if the variances are shared.
 
 
 class Quadratic(Struct, frozen=True, eq=False):
-    """Log-odds of one class against another: z' square z + slope' z + constant, where z is x minus the `centre`.
+    """Log-odds of one class against another: z' square z + slope' z + constant, with z = x - `centre`.
 
-    The centre is the mean of the first class: far from 0 a form in x itself would lose its digits. Where every spread
-    is shared by the classes, `square` is 0 and the form a line.
+    The centre is the mean of the first class: far from 0 a form in x itself would lose digits. If the classes share all
+    covariances, `square` is 0 and the form is linear.
     """
 
     classes: tuple[Any, Any]
@@ -352,13 +362,13 @@ class Quadratic(Struct, frozen=True, eq=False):
     constant: float
 
     def __call__(self, X: Any) -> np.ndarray:
-        """The log-odds of rows of these columns, in their order."""
+        """Return the log-odds of rows of these columns, in their order."""
         z = np.asarray(X, dtype=float).reshape(-1, len(self.columns)) - self.centre
         return np.asarray(np.einsum("ni,ij,nj->n", z, self.square, z) + z @ self.slope + self.constant)
 
     @property
     def roots(self) -> tuple[float, ...]:
-        """Where the two classes are equally likely, from the left: none, one or two values of a single column.
+        """The values of a single column at which both classes are equally probable, ascending: 0, 1 or 2 values.
 
         >>> one = Quadratic(("a", "b"), ("x",), np.array([10.0]), np.array([[1.0]]), np.array([0.0]), -4.0)
         >>> one.roots
@@ -376,13 +386,13 @@ def _roots(a: float, b: float, c: float) -> list[float]:
     under = b * b - 4 * a * c
     if under < 0:
         return []
-    # The larger root first: the other would be a difference of near equals.
+    # Compute the larger root first: the textbook formula for the other would cancel.
     q = -0.5 * (b + np.copysign(np.sqrt(under), b))
     return [q / a] if q == 0 or under == 0 else [q / a, c / q]
 
 
 def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
-    """The log-odds of the first class against the second, of a model whose columns are all normal."""
+    """Return the log-odds of the first class against the second, for a model whose columns are all normal."""
     from scipy.linalg import block_diag
 
     if model.ensemble is not None:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 METHODS = ("temperature", "isotonic")
 BINS = 10
 FARTHEST = 1e30
-"""Largest absolute log-odds."""
+"""Log-odds are clipped to this absolute value."""
 
 
 class Bin(Struct, frozen=True):
-    """Predictions stated with a probability from `low` to `high`: their weight, mean probability and share right."""
+    """Predictions with a probability from `low` to `high`: their weight, mean probability and share correct."""
 
     low: float
     high: float
@@ -47,14 +47,17 @@ class Bin(Struct, frozen=True):
 
 
 def bin_sums(stated: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(bins x 3) weight, weight times stated probability, weight of what was right; sums of parts of a table add."""
+    """Return (bins x 3) sums: weight, weight times stated probability, and weight of correct predictions.
+
+    The sums of parts of a table can be added.
+    """
     place = np.minimum((stated * BINS).astype(np.int64), BINS - 1)
     terms = (weights, weights * stated, weights * right)
     return np.stack([np.bincount(place, term, minlength=BINS) for term in terms], axis=1)
 
 
 def bins_of(sums: np.ndarray) -> tuple[Bin, ...]:
-    """The bins that are not empty.
+    """Return the bins that are not empty.
 
     >>> sums = bin_sums(np.array([0.95, 0.97, 0.55]), np.array([1, 0, 1]), np.ones(3))
     >>> [(b.low, b.rows, round(b.stated, 2), b.right) for b in bins_of(sums)]
@@ -68,14 +71,14 @@ def bins_of(sums: np.ndarray) -> tuple[Bin, ...]:
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
-    """Mean absolute difference between the stated probability and the share right."""
+    """Return the mean absolute difference between stated probability and share correct (expected calibration error)."""
     return sum(b.rows * abs(b.stated - b.right) for b in bins) / sum(b.rows for b in bins)
 
 
 def overstated(bins: Sequence[Bin]) -> Bin | None:
-    """The bin that overstates most, if all together state at least two points more than comes true.
+    """Return the bin that overstates most, if the predictions overall overstate by at least two percentage points.
 
-    None also if chance could explain it: three standard deviations of how often stated probabilities come true.
+    Return None also if chance could explain the excess: it must exceed three standard deviations of the number correct.
     """
     total = sum(b.rows for b in bins)
     excess = sum(b.rows * (b.stated - b.right) for b in bins)
@@ -86,7 +89,7 @@ def overstated(bins: Sequence[Bin]) -> Bin | None:
 
 
 class Curve(Struct, frozen=True, eq=False):
-    """A probability that rises with the log-odds: piecewise linear, constant beyond its ends."""
+    """A piecewise linear probability that increases with the log-odds and is constant beyond its ends."""
 
     odds: np.ndarray
     share: np.ndarray
@@ -96,11 +99,11 @@ class Curve(Struct, frozen=True, eq=False):
 
 
 class Calibration(Struct, frozen=True, eq=False):
-    """How a model's probabilities are corrected, and what that did on held-out rows.
+    """A correction of a model's probabilities, and its effect on held-out rows.
 
-    `temperature` divides the log joint; above 1 it makes the model less certain. `curves` are one per class, against
-    all others, or a single one for the second of two. The log-losses are of rows that neither the model nor the
-    correction has seen; `before` and `after` are their reliability.
+    `temperature` divides the log joint probabilities; above 1 it makes the model less certain. `curves` holds one curve
+    per class against all others, or a single curve for the second of two classes. The log-losses are measured on rows
+    that neither the model nor the correction has seen; `before` and `after` are the reliability bins of these rows.
     """
 
     method: str
@@ -118,16 +121,16 @@ class Calibration(Struct, frozen=True, eq=False):
         return curved(joint, self.curves)
 
     def log_proba(self, joint: np.ndarray) -> np.ndarray:
-        """Exact if a probability is too small for a float."""
+        """Return log-probabilities; at a temperature they stay exact if a probability underflows."""
         if self.temperature is not None:
             return log_softened(joint, self.temperature)
         return np.asarray(np.log(curved(joint, self.curves)))
 
 
 def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
-    """Log-probabilities at a temperature, from the log of share times density."""
+    """Return log-probabilities at a temperature, from the log of share times density."""
     peaks = joint.max(axis=1, keepdims=True)
-    # The best class is taken off first: 1 / temperature of a difference keeps the digits of near ties.
+    # Subtract the best class before dividing by the temperature: this keeps the digits of near ties.
     logs = (joint - np.where(np.isfinite(peaks), peaks, 0.0)) / temperature
     with np.errstate(divide="ignore"):
         total = np.log(np.exp(logs).sum(axis=1, keepdims=True))
@@ -135,7 +138,7 @@ def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def curved(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
-    """Probabilities by the curves of the classes, normalised."""
+    """Return probabilities from the curves of the classes, normalised to sum to 1."""
     odds = log_odds(joint)
     if len(curves) == 1:
         second = curves[0](odds[:, 1])
@@ -145,9 +148,9 @@ def curved(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
 
 
 def log_odds(joint: np.ndarray) -> np.ndarray:
-    """(rows x groups) log-odds of each group against all others together.
+    """Return (rows x groups) log-odds of each group against all others together.
 
-    The leading group is compared with the others without itself: its probability would round to 1.
+    The leading group is compared with a sum that leaves it out, because its own probability would round to 1.
 
     >>> log_odds(np.log([[0.4, 0.3, 0.3]])).round(4).tolist(), log_odds(np.array([[0.0, -900.0]])).tolist()
     ([[-0.4055, -0.8473, -0.8473]], [[900.0, -900.0]])
@@ -166,7 +169,7 @@ def log_odds(joint: np.ndarray) -> np.ndarray:
 
 
 def complete_names(known: Sequence[Any], count: int) -> list[Any]:
-    """Names of `count` groups: the known ones, then numbers that are not among them."""
+    """Return names of `count` groups: the known ones, then numbers that are not among them."""
     names = [name.item() if isinstance(name, np.generic) else name for name in known]
     while len(names) < count:
         names.append(next(number for number in range(len(names), 2 * count + 1) if number not in names))
@@ -176,15 +179,16 @@ def complete_names(known: Sequence[Any], count: int) -> list[Any]:
 # The fitted model that the estimators and the command line wrap.
 
 Finish = Callable[[np.ndarray], np.ndarray]
-"""Turns (rows x groups) scores into results in place, and returns a number per row that is finite if the row is
-possible.
+"""Turns (rows x groups) scores into results in place.
+
+It returns one number per row, which is finite if the row is possible.
 """
 
 DependentPairs = tuple[tuple[Key, Key, float], ...]
 """Pairs of columns, and their mutual information in nats given the class."""
 
 FEW_ROWS, SMALL_SHARE = 5, 0.01
-"""Rows, and share of all rows, below which a group counts for less in the ranking of columns."""
+"""Minimum rows, and minimum share of all rows, for a group to count fully in the ranking of columns."""
 
 
 class Fitted(Learned, frozen=True, eq=False):
@@ -192,15 +196,15 @@ class Fitted(Learned, frozen=True, eq=False):
 
     calibration: Calibration | None = None
     ensemble: Ensemble | None = None
-    """Predicts the classes in place of the model; the model answers everything else."""
+    """Predicts the classes instead of the model; the model answers all other queries."""
     weights: ColumnWeights | None = None
-    """A weight for every leaf in predictions, and a bias for every class in place of the shares."""
+    """A weight of every leaf in predictions, and a bias of every class that replaces the log-share."""
     linear: LinearWeights | None = None
-    """Weights of all features if classes are predicted by logistic regression, and a bias in place of the shares."""
+    """Weights of a logistic regression on all features, with a bias that replaces the log-share; None if not used."""
     aode: AodeCounts | None = None
-    """Counts of pairs, if the ensemble is AODE."""
+    """Pair counts if the ensemble is AODE."""
     dependent: DependentPairs | None = None
-    """Pairs that depend on each other strongly given the class, the most dependent first; None if not measured."""
+    """Pairs of columns that depend strongly on each other given the class, strongest first; None if not measured."""
 
     @classmethod
     def of(cls, learned: Learned) -> Fitted:
@@ -249,7 +253,7 @@ class Fitted(Learned, frozen=True, eq=False):
 
     @property
     def group_rows(self) -> np.ndarray:
-        """The counted rows of each group."""
+        """The number of rows counted in each group; fractional for soft memberships."""
         return np.asarray(self.counts.arrays[ROOT].value, dtype=float)
 
     @property
@@ -264,7 +268,7 @@ class Fitted(Learned, frozen=True, eq=False):
 
     @property
     def names(self) -> list[Any]:
-        """Names of the groups: known classes, the others numbered from 0."""
+        """Names of the groups: known classes first, the others numbered from 0."""
         known = (self.named or []) if self.classes is None else self.classes
         return complete_names(known, self.n_groups)
 
@@ -274,16 +278,16 @@ class Fitted(Learned, frozen=True, eq=False):
         return self.names.index(name)
 
     def posterior(self, key: Key) -> Any:
-        """The posterior of one column's parameters in every group, as a conjugate object."""
+        """Return the posterior of one column's parameters in every group, as a conjugate object."""
         leaf = self.model.nodes[key]
         return leaf.family.posterior(self.counts.arrays[key], self.imagined.hypers[key], leaf.setting)
 
     def influence(self) -> list[tuple[Key, float]]:
-        """Columns by their influence on the classes, largest first.
+        """Rank columns by their influence on the classes, largest first.
 
-        If the classes are known: by how many nats per row each column lowers the log-loss (`known_influence`). If not:
-        by the divergence of the groups from the whole table, in nats summed over the groups. A group of fewer rows than
-        one in a hundred, or than five, counts only in proportion to its rows: a few rows may lie far out.
+        With known classes, the value is the reduction of the log-loss in nats per row (`known_influence`). Otherwise it
+        is the divergence of the groups from the whole table in nats, summed over the groups. A group with less than 1 %
+        of the rows, or fewer than five, counts in proportion to its rows, because a few rows may be outliers.
         """
         if self.classes is not None:
             return known_influence(self)
@@ -294,16 +298,16 @@ class Fitted(Learned, frozen=True, eq=False):
         return sorted(values, key=lambda pair: -pair[1])
 
     def cards(self, parameters: bool = False) -> list[Card]:
-        """A card for every group: its size, its typical row, and how it differs from the whole table.
+        """Return a card for every group: its size, its typical row, and its differences from the whole table.
 
-        Figures are those of the rows or, with `parameters`, those that rows are scored with.
+        The values describe the rows or, with `parameters`, the estimated parameters.
         """
         from softcount.fitted.classes import cards_of
 
         return cards_of(self, parameters)
 
     def describe(self, key: Key, parameters: bool = False) -> list[str]:
-        """One column in a few words for every group."""
+        """Describe one column briefly for every group."""
         from softcount.fitted.classes import describe
 
         return describe(self, key, parameters)
@@ -311,11 +315,11 @@ class Fitted(Learned, frozen=True, eq=False):
     # -- scoring
 
     def table(self, data: Any, **how: Any) -> Table:
-        """Data read under this model's schema."""
+        """Open data with this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
     def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
-        """(rows x groups) log-probability of each group, calibrated if the model is."""
+        """Return (rows x groups) log-probabilities, calibrated if the model has a calibration."""
         if self.ensemble is not None:
             from softcount.classify.ensemble import score_table
 
@@ -323,14 +327,14 @@ class Fitted(Learned, frozen=True, eq=False):
         return self._each_row(table, threads, self._log_posterior)
 
     def proba(self, table: Table, threads: Threads) -> np.ndarray:
-        """(rows x groups) probability of each group, calibrated if the model is."""
+        """Return (rows x groups) probabilities, calibrated if the model has a calibration."""
         if self.ensemble is not None:
             return np.asarray(np.exp(self.log_proba(table, threads)))
         plain = self.calibration is None and self.learned_weights is None
         return self._each_row(table, threads, self._posterior, plain)
 
     def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
-        """Log-density of each row, summed over the groups."""
+        """Return the log-density of each row, summed over the groups."""
         refuse_families(self.model.leaves, "has no density")
         return self._each_row(table, threads, None)
 
@@ -345,18 +349,18 @@ class Fitted(Learned, frozen=True, eq=False):
         return self.weights if self.linear is None else self.linear
 
     def compiled(self) -> Any:
-        """Parameters compiled for scoring, up to what no group changes."""
+        """Return parameters compiled for scoring; terms that are equal in all groups may be left out."""
         if self.learned_weights is not None:
             return self.telling.compile(self.estimates)
         return self.model.compile(self.estimates, contrast=True)
 
     def joint_of(self, chunk: Chunk, compiled: Any) -> np.ndarray:
-        """(rows x groups) log of share times density of a chunk, up to a constant per row."""
+        """Return (rows x groups) logs of share times density of a chunk, up to a constant per row."""
         found: np.ndarray = self.telling.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
         return found
 
     def parts_of(self, chunk: Chunk, compiled: Any) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-        """Contributions of the columns to the scores of the groups, and (rows x groups) the log-shares or biases."""
+        """Return each column's contributions to the group scores, and the (rows x groups) log-shares or biases."""
         if self.ensemble is not None:
             from softcount.classify.ensemble import score_columns
 
@@ -368,7 +372,7 @@ class Fitted(Learned, frozen=True, eq=False):
         return parts, np.tile(shares, (chunk.n_rows, 1))
 
     def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
-        """(rows x groups) log of share times density, up to a constant per row."""
+        """Return (rows x groups) logs of share times density, up to a constant per row."""
         return self._each_row(table, threads, lambda joint: np.zeros(len(joint)))
 
     def _posterior(self, joint: np.ndarray) -> np.ndarray:
@@ -386,9 +390,9 @@ class Fitted(Learned, frozen=True, eq=False):
         return evidence
 
     def _each_row(self, table: Table, threads: Threads, finish: Finish | None, plain: bool = False) -> np.ndarray:
-        """Score every chunk in tiles and finish each tile in place; without a finish, the log-density of each row.
+        """Score every chunk in tiles and finish each tile in place; without `finish`, return each row's log-density.
 
-        `plain`: probabilities as the model gives them, which a kernel may compute directly.
+        With `plain`, uncalibrated probabilities are needed, which a kernel may compute directly.
         """
         compiled = self.model.compile(self.estimates) if finish is None else self.compiled()
         shape = () if finish is None else (self.n_groups,)
@@ -413,7 +417,7 @@ class Fitted(Learned, frozen=True, eq=False):
                     self._refuse_impossible_rows(chunk, finish(joint), a)
                 if finish is None:
                     out += ready.base
-                    out[np.isnan(out)] = -np.inf  # of a finite cell near 1e308, whose terms are too large for a float
+                    out[np.isnan(out)] = -np.inf  # terms of finite cells near 1e308 overflow
                 return out
             self._refuse_impossible_rows(chunk, evidence)
             return room
@@ -452,9 +456,9 @@ class Fitted(Learned, frozen=True, eq=False):
             yield task()
 
     def single(self, given: Mapping[Key, Any], ways: Mapping[Key, Sequence[Any]] | None = None) -> Chunk:
-        """One row that holds what is given and misses everything else; warns of unseen values.
+        """Return one row with the given values and all other cells missing; warn about unseen values.
 
-        With `ways`, as many rows as these columns have cells.
+        With `ways`, return one row for every cell of these columns.
         """
         known = [spec.key for spec in self.schema.used]
         for key in given:
@@ -479,7 +483,7 @@ class Fitted(Learned, frozen=True, eq=False):
 
 
 class ColumnWeights(Struct, frozen=True, eq=False):
-    """The weight of every leaf in the order of the model, the bias of every class, and the penalty that was chosen."""
+    """The weight of every leaf in the model's order, the bias of every class, and the chosen penalty."""
 
     weights: np.ndarray
     bias: np.ndarray
@@ -494,7 +498,7 @@ class ColumnWeights(Struct, frozen=True, eq=False):
 
 
 class LinearWeights(Struct, frozen=True, eq=False):
-    """By leaf (groups x features) weights, the bias of every class, and the penalty and iterations."""
+    """The (groups x features) weights of each leaf, the bias of every class, the penalty and the iteration count."""
 
     weights: Mapping[Key, np.ndarray]
     bias: np.ndarray

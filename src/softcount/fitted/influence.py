@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
-    """For every column, in nats, the divergence of each group's distribution from that of the single class.
+    """Return for every column the divergence of each group's distribution from that of the single class, in nats.
 
-    AutoClass's influence value I-jk: sum_l p_jkl log(p_jkl / p_*kl), or its integral. The single class is estimated
-    from all the counts under the same priors, so that on small tables the two are equally cautious: AutoClass's
-    figures for small soybean come out to the last digit printed, and from the average of the groups they do not.
+    This is AutoClass's influence value I-jk: sum_l p_jkl log(p_jkl / p_*kl), or its integral. The single class is
+    estimated from all counts under the same priors, so both are equally cautious on small tables. It reproduces all
+    printed digits of AutoClass's values for small soybean; the average of the groups does not.
     """
     single, found = _pooled(fitted, fitted.counts.map(together)), {}
     for leaf in fitted.model.leaves:
-        # The single class joins as one more group that has all the shares: the groups' average is then itself.
-        # In counting units, in which nothing is too small for a float.
+        # Append the single class as one more group with share 1, so that it is the average of the groups.
+        # Use counting units, in which no value underflows.
         groups = fitted.estimates[leaf.key]
         joined = {name: np.concatenate([part, single[leaf.key][name]]) for name, part in groups.items()}
         shares = np.zeros(len(joined[next(iter(joined))]))
@@ -42,7 +42,7 @@ def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
 
 
 def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
-    """Columns by the nats per row by which each lowers the log-loss of the known classes; largest first.
+    """Return columns and how far each lowers the log-loss of the known classes, in nats per row, largest first.
 
     An ensemble measures this on held-out rows. For other models it is a bound from the counts alone: the divergence of
     the classes from the whole table, averaged over the rows' classes, and at most the entropy of the classes.
@@ -50,7 +50,7 @@ def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
     keys, gains = (*column_keys(fitted.schema), *fitted.texts), () if fitted.record is None else fitted.record.gains
     if gains and len(gains) == len(keys):
         found = dict(zip(keys, gains, strict=True))
-        leaves = fitted.model.leaves  # a block gains what its columns do
+        leaves = fitted.model.leaves  # the gain of a block is the sum over its columns
         values = {leaf.key: found.get(leaf.key, sum(found.get(key, 0.0) for key in leaf.columns)) for leaf in leaves}
     else:
         shares = fitted.row_shares
@@ -60,7 +60,6 @@ def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
 
 
 def influence_meaning(fitted: Fitted) -> str:
-    """What the influence of a column is, in words."""
     if fitted.classes is None:
         return "how far the classes depart from the whole table, in nats"
     if fitted.record is not None and fitted.record.gains:
@@ -69,7 +68,7 @@ def influence_meaning(fitted: Fitted) -> str:
 
 
 def elsewhere(fitted: Fitted) -> Iterator[Counts]:
-    """For each group, the counts of all other groups; of the only group, its own."""
+    """Yield for each group the counts of all other groups; a single group yields its own counts."""
     if fitted.n_groups == 1:
         yield fitted.counts.map(together)
     else:
@@ -77,20 +76,20 @@ def elsewhere(fitted: Fitted) -> Iterator[Counts]:
 
 
 def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
-    """The parameters of one class with these counts, in the user's units."""
+    """Return the parameters of one class with these counts, in the user's units."""
     return fitted.model.public(_pooled(fitted, counts))
 
 
 def whole_table(fitted: Fitted) -> dict[Key, Params]:
-    """The parameters of the table taken as one class, without a prior."""
+    """Return the parameters of the table taken as one class, without a prior."""
     return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(together))
 
 
 def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
-    """For each of these groups, the counts of all others together; `outside` are those of the groups not listed.
+    """Yield for each of these groups the counts of all others; `outside` sums the groups not in the range.
 
-    By repeated halving: a sum over all others for every group would take groups x groups x words. Nothing is
-    subtracted, so a group that holds nearly everything leaves the few rows of the others with all their digits.
+    Repeated halving avoids groups x groups x words additions. Nothing is subtracted: if one group holds nearly all
+    rows, the counts of the others keep all their digits.
     """
     if len(groups) == 1:
         assert outside is not None
@@ -104,7 +103,7 @@ def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[C
 
 
 def together(array: Twofold, groups: slice = slice(None)) -> Twofold:
-    """The statistics of one class that holds all these groups."""
+    """Sum the statistics of these groups into one class."""
     return array[groups].sum(axis=0, keepdims=True)
 
 

@@ -51,9 +51,9 @@ from softcount.table.schema import Key, Kind
 from softcount.table.text_columns import Map
 
 LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
-"""By node, type and level, the number of the node among the discrete ones and that of the level."""
+"""(node, type, category) -> (index among the discrete nodes, index of the category)."""
 EXACT = (str, bool, int, float)
-"""Types of cells that match a level only if they are equal to it."""
+"""Types of cells that match a category only if they are equal to it."""
 SURE = (str, bool, int, float, np.generic)
 
 
@@ -66,7 +66,7 @@ def mapping(given: Any) -> dict[Key, Any]:
 
 
 def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key, Any]]:
-    """Certain values, and sets, ranges or likelihoods; unknown nodes are refused."""
+    """Split given values into certain values and sets, ranges or likelihoods; unknown nodes raise an error."""
     sure: dict[Key, Any] = {}
     soft: dict[Key, Any] = {}
     for key, value in given.items():
@@ -76,12 +76,12 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
 
 
 def is_sure(value: Any) -> bool:
-    """Whether a given value is one level or number."""
+    """Return whether a given value is a single category or number."""
     return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
 
 
 def level_places(net: Net) -> LevelPlaces:
-    """Where every level stands; not for discretised numbers, which may be anywhere in a bin."""
+    """Index every category of the discrete nodes, except discretised numbers, whose values lie anywhere in a bin."""
     return {
         (net.each[place].key, type(level), level): (new, code)
         for new, place in enumerate(net.places)
@@ -91,7 +91,7 @@ def level_places(net: Net) -> LevelPlaces:
 
 
 def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.ndarray | None:
-    """One row of codes if all given values are levels; None if they must be read as a table is."""
+    """Return one row of codes if all given values are categories; None if they must be read as a table."""
     found = np.full((1, len(net.places)), -1)
     for key, value in sure.items():
         place = places.get((key, type(value), value)) if type(value) in EXACT else None
@@ -106,7 +106,7 @@ def level_number(node: Node, level: Any) -> int:
 
 
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
-    """By number of a discrete node, the likelihood of each level; and conditions on numeric leaves."""
+    """Return likelihoods of categories by index of the discrete node, and the conditions on numeric leaves."""
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
     found: dict[int, np.ndarray] = {}
     ranges: dict[Key, Condition] = {}
@@ -131,7 +131,7 @@ def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
             weights[level_number(node, level)] = float(weight)
     else:
         condition = condition_of(value)
-        assert condition is not None  # it was no single value
+        assert condition is not None  # single values were handled before
         allowed = condition.allows(Levels(f"node {node.key!r}", levels, net.cuts.get(node.key)))
         weights[allowed] = 1.0
         within = _share_within(net, node.key, condition) if node.key in net.cuts else weights
@@ -142,11 +142,11 @@ def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
 
 
 def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
-    """How much of each bin of a discretised number a condition allows; 0 if it names bins or single numbers."""
+    """Return the share of each bin that a condition allows; 0 if it names bins or single numbers."""
     density, half = net.density_within(key), 0.5 if net.schema[key].whole else 0.0
     try:
         pieces = condition.pieces(number_of)
-    except DataError:  # it names intervals
+    except DataError:  # the condition names bins
         return np.zeros(len(density.shares))
     found = np.zeros(len(density.shares))
     for piece in pieces:
@@ -157,7 +157,7 @@ def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
 
 
 def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:
-    """The evidence with log-likelihoods of several nodes together."""
+    """Add joint log-likelihoods of several nodes to the evidence."""
     key = tuple(scope)
     before = evidence.factors.get(key, 0.0)
     return Evidence(evidence.codes, evidence.likelihoods, {**evidence.factors, key: before + logs})
@@ -167,7 +167,7 @@ def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> 
 
 
 class NumberNode(Struct, frozen=True):
-    """A numeric node: the leaf that it is in, and its place there."""
+    """A numeric node: the index of its leaf, and its position `want` in that leaf."""
 
     net: Net
     estimates: Params
@@ -201,21 +201,21 @@ class NumberNode(Struct, frozen=True):
         return self.net.parents_of_leaves[self.leaf]
 
     def means(self, data: Any) -> np.ndarray:
-        """(rows, or one for all, x configurations) its expected value, given the other numbers of the leaf's rows."""
+        """Return (rows x configurations) expected values given the other numbers of the leaf; one row if all agree."""
         own = self.stack
         if isinstance(own, NumberPart):
             return own.conditional_means(self.compiled, data[0], self.want)
         return np.asarray(self.node.family.moments(self._public)[0][None])
 
     def holes(self, chunk: Chunk) -> np.ndarray:
-        """(rows x its columns) missing cells that can be imputed; a missing text stays missing."""
+        """Mark (rows x its columns) missing cells that can be imputed; a missing text stays missing."""
         places = [self.net.schema.places[column] for column in self.node.columns]
         if any(place.store != "reals" for place in places):
             return np.zeros((chunk.n_rows, 0), dtype=bool)
         return np.asarray(np.isnan(chunk.reals[:, [place.slot for place in places]]))
 
     def fill(self, shares: np.ndarray, chunk: Chunk, rows: np.ndarray, column: int) -> np.ndarray:
-        """Imputed values of one of its columns in some rows, which have these shares of configurations."""
+        """Impute one of its columns in some rows, given the (rows x configurations) `shares`."""
         own = self.stack
         cells = chunk.reals[np.ix_(rows, np.array([place.slot for place in own.places]))]
         if isinstance(own, NumberPart):
@@ -223,14 +223,14 @@ class NumberNode(Struct, frozen=True):
         return self.node.family.fill(self._public, self.node.setting, shares, cells, column)
 
     def spread(self, ready: NetRows) -> tuple[Family, Own]:
-        """Its family, and its parameters in every configuration, given the other numbers of one row."""
+        """Return its family and its parameters in every configuration, given the other numbers of one row."""
         own = self.stack
         if isinstance(own, NumberPart):
             return own.conditional(self.compiled, ready.leaves[self.leaf][0][0], self.want)
         return self.node.family, self.node.family.scorable(self.estimates[self.node.key], self.node.setting)
 
     def hidden_in(self, ready: NetRows) -> tuple[NetRows, int | None]:
-        """The rows without it, and the leaf to leave out if all of the leaf is hidden with it."""
+        """Hide this node in the rows; the second value is the leaf to leave out if all of it is hidden, or None."""
         own = self.stack
         if not isinstance(own, NumberPart):
             return ready, self.leaf
@@ -239,7 +239,7 @@ class NumberNode(Struct, frozen=True):
         return replace(ready, leaves=leaves), None
 
     def refuse_range_beside(self, known: Collection[Key]) -> None:
-        """Raise if only a range of it is given, and another number of its leaf is known or asked for."""
+        """Raise if only a range of this node is given and another number of its leaf is known or queried."""
         key = self.node.key
         others = [node.key for node in self.stack.nodes if node.key in known and node.key != key]
         if others:
@@ -255,7 +255,7 @@ Probabilities = dict[Any, float]
 
 
 class LikeliestLevels(Struct, frozen=True):
-    """The most probable levels of all nodes together, and the logarithm of their probability."""
+    """The jointly most probable categories of all nodes, and the logarithm of their probability."""
 
     levels: dict[Key, Any]
     log_probability: float
@@ -268,7 +268,7 @@ class LikeliestLevels(Struct, frozen=True):
 
 
 class FittedNet(Learned, frozen=True, eq=False, dict=True):
-    """A fitted network; `room` is how many cells the trees of an exact answer may have."""
+    """A fitted network; `room` limits the number of cells in the junction trees of exact answers."""
 
     room: int = ROOM
 
@@ -294,7 +294,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def shares(self) -> np.ndarray:
-        """The probability of every level of the class."""
+        """The probability of every category of the class."""
         if self.target is None:
             raise DataError("the network was learned without a class.")
         return np.array(list(self.query(self.target).values()))
@@ -309,23 +309,23 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
 
     @cached_property
     def questions(self) -> Questions:
-        """The discrete part, ready for queries; trees that were built for a query are kept."""
+        """Exact inference on the discrete nodes; the trees built for a query are cached."""
         return Questions(self.net.discrete, self.net.sizes, self.compiled[0], self.room)
 
     # -- rows
 
     def table(self, data: Any, **how: Any) -> Table:
-        """Data read under this model's schema."""
+        """Open data with this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
     def rows(self, table: Table, run: Map = map) -> Iterator[tuple[NetRows, Evidence]]:
-        """The rows of a table, read part by part with `run` as the `map`, and their evidence on the discrete nodes."""
+        """Yield the rows of a table by chunk, with their evidence on the discrete nodes; `run` replaces `map`."""
         for chunk in run(call, table.tasks()):
             ready = self.net.prepare(chunk)
             yield ready, self.evidence(ready)
 
     def evidence(self, ready: NetRows, but: int | None = None) -> Evidence:
-        """Evidence of rows on the discrete nodes, with that of their numbers; one leaf may be left out."""
+        """Return the evidence of rows on the discrete nodes, including their numbers; leaf `but` is left out."""
         found = Evidence(ready.codes)
         factors = self.net.factors(self.compiled, ready)
         for place, (logs, scope) in enumerate(zip(factors, self.net.parents_of_leaves, strict=True)):
@@ -334,7 +334,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return found
 
     def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
-        """The log-probability (density, if there are numbers) of each row, without one discrete node."""
+        """Return each row's log-probability (density, if there are numbers), ignoring the discrete node `but`."""
         node, parts = None if but is None else self._discrete(but), []
         for chunk in map(call, table.tasks()):
             ready = self.net.prepare(chunk)
@@ -347,7 +347,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def proba(self, table: Table, of: Key, run: Map = map) -> np.ndarray:
-        """(rows x levels) probability of each level of a discrete node given the rest of the row."""
+        """Return (rows x levels) probabilities of a discrete node given the rest of the row."""
         node = self._discrete(of)
         parts = [self._posterior(node, ready, evidence) for ready, evidence in self.rows(table, run)]
         return np.concatenate(parts) if parts else np.zeros((0, self.net.sizes[node]))
@@ -357,7 +357,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return _possible(found, ready.start + np.arange(len(found)))
 
     def means(self, table: Table, of: Key) -> np.ndarray:
-        """The expected value of a number in each row, given the rest of it."""
+        """Return the expected value of a number in each row, given the rest of the row."""
         if of in self.net.cuts:
             return np.asarray(self.proba(table, of) @ self.net.density_within(of).means)
         number, parts = self.number(of), []
@@ -367,7 +367,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _shares(self, number: NumberNode, evidence: Evidence) -> np.ndarray:
-        """(rows x configurations) of what the leaf of a number depends on."""
+        """Return (rows x configurations) probabilities of the discrete nodes that the leaf of a number depends on."""
         if not number.scope:
             return np.ones((evidence.rows, 1))
         found = self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1)
@@ -376,7 +376,6 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return found
 
     def counted(self, table: Table) -> Counts:
-        """Expected counts of rows."""
         total: Counts | None = None
         for task in table.tasks():
             ready = self.net.prepare(task())
@@ -400,13 +399,13 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
     def is_number(self, of: Key) -> bool:
         return self.net.graph.place(of) not in self.net.places
 
-    # -- asking
+    # -- queries
 
     def given(self, given: Any) -> Evidence:
         return self._shown(given)[1]
 
     def _shown(self, given: Any) -> tuple[NetRows, Evidence]:
-        """One row of what is given, and its evidence on the discrete nodes."""
+        """Return one row of the given values, and its evidence on the discrete nodes."""
         known = mapping(given)
         sure, soft = split(self.net, known)
         codes = exact_codes(self.net, self._level_places, sure)
@@ -434,11 +433,11 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _unseen_leaves(self) -> list[Any]:
-        """The leaves of one row without numbers."""
+        """The prepared leaves of one row in which all numbers are missing."""
         return self._read({}).leaves if self.net.stacks else []
 
     def _read(self, sure: Mapping[Key, Any]) -> NetRows:
-        """One row of certain values, read as any table is."""
+        """Read one row of certain values like a table."""
         columns = {
             spec.key: [sure.get(spec.key) if not self._is_named_interval(spec.key, sure) else None]
             for spec in self.schema.used
@@ -463,11 +462,14 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return replace(ready, codes=found)
 
     def _is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
-        """Whether a discretised number is given by the name of a bin."""
+        """Return whether a discretised number is given by the name of a bin."""
         return key in self.net.cuts and isinstance(sure.get(key), str)
 
     def query(self, of: Any = None, given: Any = None, each: bool = False) -> Any:
-        """Level -> probability, or an `Answer` for a number; of several nodes jointly, or with `each` one by one."""
+        """Return category -> probability, or an `Answer` for a number.
+
+        Several nodes are answered jointly or, with `each`, one by one.
+        """
         known = mapping(given)
         of, each = (self._askable(known), True) if of is None else (of, each)
         several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
@@ -495,7 +497,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         }
 
     def _askable(self, known: Mapping[Key, Any]) -> list[Key]:
-        """The nodes that are not given and that have an answer with what is."""
+        """Return the nodes that are not given and have an exact answer under the given values."""
         ranges = [self.number(name) for name in known if self.is_number(name) and not is_sure(known[name])]
         joined = {node.key for number in ranges for node in number.stack.nodes}
         return [name for name in self.net.graph.names if name not in known and name not in joined]
@@ -513,7 +515,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence)[0])
 
     def _leveled(self, of: Key, shares: np.ndarray) -> Probabilities | IntervalAnswer:
-        """Level -> probability, or an answer for a discretised number."""
+        """Return category -> probability, or an answer for a discretised number."""
         shares = _require_possible(shares)
         if of in self.net.cuts:
             return IntervalAnswer(shares, self.net.density_within(of), self.schema[of].written)
@@ -531,10 +533,10 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
             {name: self.levels[name][code] for name, code in zip(names, codes[0], strict=True)}, float(logs[0])
         )
 
-    # -- drawing
+    # -- sampling
 
     def drawn(self, n: int, given: Any, rng: np.random.Generator) -> dict[Key, Any]:
-        """Columns of n new rows, hidden nodes among them; given values are held."""
+        """Draw the columns of n new rows, including hidden nodes; given values are kept."""
         ready, evidence = self._shown(given)
         if self.questions.log_evidence(evidence)[0] == -np.inf:
             raise impossible()
@@ -573,7 +575,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return {name: as_written(self.schema, name, cells) for name, cells in whole.items()}
 
     def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
-        """Levels of the discrete nodes, one after another, each given those before it and the evidence."""
+        """Draw the discrete nodes in topological order, each given the nodes before it and the evidence."""
         codes = np.repeat(evidence.codes, n, axis=0)
         for node in self.net.discrete.order:
             if evidence.codes[0, node] >= 0:
@@ -596,10 +598,10 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         values = np.asarray(leaf.family.draw_columns(self.params[leaf.key], leaf.setting, groups, rng, None)[0])
         return {leaf.key: values.astype(np.int64) if self.schema[leaf.key].kind is Kind.COUNT else values}
 
-    # -- the same network, changed
+    # -- interventions
 
     def after_doing(self, set_to: Mapping[Key, Any]) -> FittedNet:
-        """The network after an intervention: no arrow runs into these nodes any more."""
+        """Return the network after an intervention, in which these nodes have no parents."""
         own = {node.key: self.estimates[node.key] for node in self.net.each}
         for key, level in set_to.items():
             node = self.net.each[self.net.places[self._discrete(key)]]
@@ -617,10 +619,10 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
             imagined=replace(self.imagined, hypers={**self.imagined.hypers, **imagined}),
         )  # fmt: skip
 
-    # -- filling
+    # -- imputation
 
     def fills(self, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
-        """For each column with missing values: the rows (from 0) and the mean or the most probable level."""
+        """Return for each column with missing values the rows (from 0) and the mean or the most probable category."""
         found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
         for task in table.tasks():
             chunk = task()
@@ -660,7 +662,7 @@ def _draw_in_intervals(
 def re_estimated(
     fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Any]
 ) -> FittedNet:
-    """The network with other counts, and the parameters that these give with the prior counts."""
+    """Return the network with other counts and the parameters estimated from them and the prior counts."""
     imagined = Imagined(net.nodes.hypers(counts, priors, known), fitted.imagined.how)
     params = net.nodes.estimate(net.nodes.stacked(counts), imagined)
     return replace(
@@ -669,14 +671,14 @@ def re_estimated(
 
 
 def _hiding(evidence: Evidence, node: int) -> Evidence:
-    """The evidence without one node."""
+    """Return the evidence without one node."""
     codes = evidence.codes.copy()
     codes[:, node] = -1
     return replace(evidence, codes=codes)
 
 
 def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The shares, if every row (from 0) leaves some."""
+    """Return the shares; raise if a row (counted from 0) has probability zero."""
     bad = shares.sum(axis=1) <= 0
     if bad.any():
         raise DataError(

@@ -1,4 +1,4 @@
-"""Rows through a network: explanations, samples, unusual rows, and tables of its discrete nodes."""
+"""Row-wise answers of a network: explanations, sampling, anomalies and conditional probability tables."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from softcount.table.text_columns import Map
 def step_by_step(
     fitted: FittedNet, ready: NetRows, but: Key | None = None
 ) -> Iterator[tuple[Key, Evidence, np.ndarray]]:
-    """Evidence of the first node, of the first two, and so on, parents before children; one node may be left out.
+    """Yield the evidence of the first node, the first two nodes and so on, parents before children.
 
-    With each comes the log-density of the numbers so far that depend on no discrete node.
+    The node `but` is left out. Each item also holds the log-density of the numbers so far that depend on no discrete
+    node.
     """
     net = fitted.net
     number = {net.each[place].key: new for new, place in enumerate(net.places)}
@@ -59,8 +60,9 @@ def step_by_step(
 
 
 class ExplainedLevels(NamedTuple):
-    """Contributions of the nodes to the log-odds (of the shares under `ROOT`); the levels compared, and the
-    probability.
+    """Contributions of the nodes to the log-odds, the two categories compared, and the probability.
+
+    The contribution of the prior shares has the key `ROOT`.
     """
 
     parts: dict[Hashable, np.ndarray]
@@ -70,9 +72,9 @@ class ExplainedLevels(NamedTuple):
 
 
 def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None, run: Map = map) -> ExplainedLevels:
-    """Contributions of the shares and of every other node to the log-odds of a node's most probable level.
+    """Explain the most probable category of a node by contributions of the prior shares and every other node.
 
-    Levels are given by their numbers.
+    The contributions add up to the log-odds. Categories are given by their numbers.
     """
     if fitted.is_number(of):
         raise DataError(f"{of!r} is a number, which has no levels to be explained.")
@@ -107,7 +109,7 @@ def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: A
 
 
 def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
-    """What every node adds to how much less likely a row is than usual, in nats; 0 if it is missing."""
+    """Return each node's contribution to how much less likely a row is than usual, in nats; 0 for a missing cell."""
     usual = usual_surprise(fitted)
     pieces = [_surprises(fitted, ready, usual) for ready, _ in fitted.rows(table)]
     return {key: np.concatenate([piece[key] for piece in pieces]) for key in (pieces[0] if pieces else ())}
@@ -133,7 +135,7 @@ def _surprises(fitted: FittedNet, ready: NetRows, usual: dict[Key, float]) -> di
 
 
 def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
-    """The conditional entropy of each node given its parents."""
+    """Return the conditional entropy of each node given its parents, in nats."""
     net, found = fitted.net, {}
     nothing = Evidence(np.full((1, len(net.sizes)), -1))
     for new, place in enumerate(net.places):
@@ -149,13 +151,16 @@ def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
     return found
 
 
-# Answers by sampling, with their standard errors, where exact answers cost too much.
+# Answers by sampling with standard errors, for networks in which exact answers cost too much.
 
 METHODS = {"weighting": weigh_samples, "gibbs": gibbs}
 
 
 class SampledAnswer(dict[Any, float]):
-    """Level -> probability, by sampling; `errors` are standard errors, `effective` the independent samples."""
+    """Estimated category -> probability.
+
+    `errors` holds the standard errors and `effective` the effective number of independent samples.
+    """
 
     def __init__(self, levels: list[Any], found: Estimate) -> None:
         super().__init__(zip(levels, map(float, found.probabilities.ravel()), strict=True))
@@ -166,7 +171,7 @@ class SampledAnswer(dict[Any, float]):
 def sampled_query(
     fitted: FittedNet, of: Any, given: Any, samples: int, method: str = "weighting", seed: int = 0
 ) -> SampledAnswer:
-    """As `FittedNet.query` for discrete nodes, from samples."""
+    """Estimate the answer of `FittedNet.query` for discrete nodes from samples."""
     if method not in METHODS:
         raise DataError(f"method={method!r} is not known. Use one of {', '.join(map(repr, METHODS))}.")
     several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in fitted.net.graph.number)
@@ -184,7 +189,7 @@ def sampled_query(
 
 
 def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
-    """The likelihood of each level of every node with evidence."""
+    """Return the likelihood of each category for every node with evidence."""
     found: dict[int, np.ndarray] = {}
     for node, size in enumerate(fitted.net.sizes):
         if evidence.codes[0, node] >= 0:
@@ -199,11 +204,11 @@ def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
     return found
 
 
-# Anomalies: the rows that fit a network worst, and the nodes responsible.
+# Anomalies: the rows that fit a network worst, with the contributions of the nodes.
 
 
 def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
-    """The rows that fit worst, the oddest first, with the contribution of each node."""
+    """Return the rows that fit worst, worst first, with the contribution of each node."""
     found = surprises(fitted, table)
     if not found:
         return []
@@ -218,7 +223,7 @@ def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
 
 
 def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
-    """The values of every node in some rows, counted from 0."""
+    """Return the observed values of every node in some rows, which are counted from 0."""
     net, found = fitted.net, dict[int, dict[Key, Any]]()
     for task in table.tasks():
         chunk = task()
@@ -236,11 +241,13 @@ def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, 
     return found
 
 
-# The table of a node: a row of probabilities for every configuration of its parents.
+# The conditional probability table of a node: one row of probabilities per configuration of its parents.
 
 
 class NodeTable(Struct, frozen=True, eq=False):
-    """Probabilities of a node's levels given its parents; `np.asarray` gives them, an axis for each parent first.
+    """Probabilities of a node's categories given its parents.
+
+    `np.asarray` returns them with one axis per parent first.
 
     >>> wet = NodeTable("Wet", {"Rain": ["no", "yes"]}, ["dry", "wet"], np.array([[0.9, 0.1], [0.2, 0.8]]))
     >>> print(wet)
@@ -264,18 +271,18 @@ class NodeTable(Struct, frozen=True, eq=False):
         return self.values.shape
 
     def __getitem__(self, levels: Any) -> float:
-        """The probability of a level, given the levels of the parents in their order after it."""
+        """Return the probability of a category; the categories of the parents follow it in order."""
         own, *others = levels if isinstance(levels, tuple) and levels not in self.levels else (levels,)
         at = [_place(name, known, level) for (name, known), level in zip(self.parents.items(), others, strict=True)]
         return float(self.values[(*at, _place(self.name, self.levels, own))])
 
     def given(self, **parents: Any) -> dict[Any, float]:
-        """Level -> probability where every parent has the level named."""
+        """Return category -> probability for one category of each parent."""
         at = [_place(name, known, parents[str(name)]) for name, known in self.parents.items()]
         return dict(zip(self.levels, map(float, self.values[tuple(at)]), strict=True))
 
     def rows(self) -> list[tuple[tuple[Any, ...], list[float]]]:
-        """Every configuration of the parents with its probabilities."""
+        """Return every configuration of the parents with its probabilities."""
         flat = self.values.reshape(-1, len(self.levels))
         return list(zip(product(*self.parents.values()), flat.tolist(), strict=True))
 

@@ -49,34 +49,33 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def first(self) -> np.ndarray:
-        """The initial probabilities."""
         return self.compiled.first
 
     @property
     def transitions(self) -> np.ndarray:
-        """(states x states) probability of the next state."""
+        """Transition matrix (states x states): row i holds the probabilities of the state that follows state i."""
         return self.compiled.following
 
     @property
     def names(self) -> list[Any]:
-        """Known names of states, the others numbered from 0."""
+        """The known names of the states; states without a name are numbered from 0."""
         return complete_names(self.named or [], self.n_states)
 
     @property
     def durations(self) -> np.ndarray:
-        """The mean length of a stay in each state; infinite if it is never left."""
+        """The expected number of steps spent in each state per visit; infinite if the state is never left."""
         leaving = 1.0 - np.diag(self.transitions)
         with np.errstate(divide="ignore"):
             return np.asarray(np.where(leaving > 0, 1.0 / np.maximum(leaving, 1e-300), np.inf))
 
     @property
     def stationary(self) -> np.ndarray:
-        """The long-run share of each state, from the initial probabilities on."""
+        """The long-run share of each state if the chain begins with the initial probabilities."""
         return long_run(self.first, self.transitions)
 
     @property
     def occupied(self) -> np.ndarray:
-        """The number of training steps in each state."""
+        """The expected number of training steps in each state."""
         return self.chain.occupied(self.counts)
 
     @property
@@ -89,7 +88,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @cached_property
     def shown(self) -> Fitted:
-        """The emissions as a mixture model of single steps, with the long-run shares of the states."""
+        """The emissions as a mixture model of single steps, weighted by the long-run shares of the states."""
         star, arrays = self.chain.star, {leaf.key: self.counts.arrays[leaf.key] for leaf in self.chain.leaves}
         sizes = self.occupied @ self.chain.sharing
         shares = np.maximum(self.stationary @ self.chain.sharing, 1e-300)
@@ -105,7 +104,10 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def params(self) -> dict[Key, Own]:
-        """Every column's parameters in the user's units, states first; states that share have the same."""
+        """The parameters of every column in the user's units, with states on the first axis.
+
+        States that share emissions have the same values.
+        """
         places = list(self.chain.links.shown)
         own = self.chain.star.public(self.shown.estimates)
         return {key: {name: part[places] for name, part in values.items()} for key, values in own.items()}
@@ -122,7 +124,10 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
     def each(
         self, sequences: Sequences, table: Table, runner: Runner, question: Callable[[PathRows], Result]
     ) -> list[Result]:
-        """Results of `question` for whole sequences, part by part; an impossible step is named."""
+        """Apply `question` to parts of whole sequences and return the results in order.
+
+        A step that is impossible under the model raises an error that names its place.
+        """
         chunks = sequences.chunks(table, runner.map)
         parts = [part for chunk in chunks for part in self.chain.arranged([self.chain.prepare(chunk)])]
         runs = runs_of(parts, runner.n_jobs) if self.chain.worth_threads() else [parts]
@@ -132,7 +137,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
             raise end.at(sequences.place(end.row)) from None
 
     def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
-        """The most probable path of every sequence of a part, and its log-probability with the observations."""
+        """Return the most probable path of every sequence (Viterbi) and its log-probability with the observations."""
         own = self.compiled
         path, logs = self.chain.paths.best_paths(
             self.chain.scores(own, part, own=False), part.borders, own.first, own.following
@@ -141,14 +146,14 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         return path, logs + np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
 
     def smoothed(self, part: PathRows) -> np.ndarray:
-        """(steps x states) probability of each state given the whole sequence."""
+        """Return the (steps x states) probabilities of each state given the whole sequence."""
         own = self.compiled
         found = self.chain.scores(own, part)
         self._refuse(part, self.chain.paths.expect_paths(found, part.borders, None, own.first, own.following)[0])
         return found
 
     def filtered(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
-        """(steps x states) probability of each state given the steps so far, and each step's log-probability."""
+        """Return the (steps x states) probabilities given the steps so far, and each step's log-probability."""
         own = self.compiled
         found = self.chain.scores(own, part)
         heights = self.chain.paths.filter_paths(found, part.borders, own.first, own.following)
@@ -156,14 +161,14 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         return found, heights + part.rows.base
 
     def foretold(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
-        """(steps x states) probability of each state given the steps before."""
+        """Return the (steps x states) probabilities of each state given the previous steps only."""
         found = np.empty_like(filtered)
         found[1:] = filtered[:-1] @ self.transitions
         found[part.borders[:-1]] = self.first
         return found
 
     def sequence_logs(self, part: PathRows) -> np.ndarray:
-        """The log-probability (density, if there are numbers) of every sequence of a part."""
+        """Return the log-probability of every sequence of a part; a log-density if there are numeric columns."""
         return np.add.reduceat(self.filtered(part)[1], part.borders[:-1])
 
     def _refuse(self, part: PathRows, logs: np.ndarray) -> None:
@@ -171,7 +176,6 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
             raise self.chain.impossible(self.estimates, [part])
 
     def counted(self, part: PathRows) -> Counts:
-        """Expected counts of a part."""
         found = self.chain.expect(self.compiled, part)
         self._refuse(part, np.array([found.log_likelihood]))
         return self.chain.nodes.unstacked(self.chain.gathered(found))
@@ -186,9 +190,9 @@ def _each_of(question: Callable[[PathRows], Result], parts: Sequence[PathRows]) 
 
 
 def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """The long-run share of each state, also of periodic chains.
+    """Return the long-run share of each state, also for periodic chains.
 
-    A chain that stays every other time has the same shares and forgets its period; 2^40 steps of it.
+    The lazy chain (I + P) / 2 has the same stationary shares and no period. Its matrix is squared 40 times: 2^40 steps.
     """
     states = len(first)
     away = 0.5 * (following + np.eye(states))
@@ -198,16 +202,17 @@ def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
     return np.asarray(first @ away)
 
 
-# Questions to a fitted hidden Markov model: reasons for a state, anomalies, forecasts, new sequences.
+# Queries on a fitted hidden Markov model: explanations of a state, anomalies, forecasts, new sequences.
 
 BEFORE, AFTER, STATE = "(before)", "(after)", "(state)"
-"""Parts of an explanation: the steps before, the steps after, and the state itself."""
+"""Keys of an explanation: the steps before, the steps after, and the state itself."""
 
 
 def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict[Any, np.ndarray]:
-    """What makes each step's most probable state likelier than another: the steps before, each column, the steps after.
+    """Explain each step's most probable state by the steps before, each column and the steps after.
 
-    They add up exactly to the log-odds of the two states given the whole sequence.
+    The contributions add up exactly to the log-odds of the state against the runner-up, or against `against` if given.
+    All probabilities are given the whole sequence.
     """
     members = fitted.smoothed(part)
     foretold = fitted.foretold(part, fitted.filtered(part)[0])
@@ -227,10 +232,10 @@ def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict
 
 
 def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: PathRows) -> dict[Any, np.ndarray]:
-    """How many nats less likely each step is, after those before it, than usual: by column, and by its state.
+    """Return how much less likely each step is than usual given the steps before, in nats, by column and state.
 
-    With r the states' probabilities up to the step and f those predicted, the step's surprise splits exactly into KL(r
-    || f) and what each column adds in its states; from each, its entropy averaged over f is subtracted.
+    With r the filtered and f the predicted state probabilities, the surprise of a step splits exactly into KL(r, f) and
+    the contribution of each column in its states. From each part its entropy averaged over f is subtracted.
     """
     members, _ = fitted.filtered(part)
     foretold = fitted.foretold(part, members)
@@ -249,7 +254,7 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
 
 
 def coming_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarray:
-    """(sequences x steps x states) probability of each state in the steps to come."""
+    """Return the (sequences x steps x states) probabilities of each state in the next steps."""
     here = fitted.filtered(part)[0][part.borders[1:] - 1]
     found = np.empty((len(here), steps, fitted.n_states))
     for step in range(steps):
@@ -259,8 +264,11 @@ def coming_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarra
 
 
 def coming_values(fitted: FittedStates, states: np.ndarray, level: float) -> dict[str, list[Any]]:
-    """Columns of what is expected under (steps x states) probabilities: a number's mean and where it lies with
-    probability `level`; the likeliest level of a discrete column, and its probability."""
+    """Return forecast columns under (steps x states) probabilities.
+
+    A number has its mean and the central interval of probability `level`. A discrete column has its most probable
+    category and that category's probability.
+    """
     shares, found = states @ fitted.chain.sharing, dict[str, list[Any]]()
     tail = 0.5 * (1 - level)
     for column in (column for leaf in fitted.chain.leaves for column in leaf.columns):
@@ -281,7 +289,7 @@ def coming_values(fitted: FittedStates, states: np.ndarray, level: float) -> dic
 
 
 def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, state: int | None = None) -> np.ndarray:
-    """States of a new sequence, or of one that continues from a state."""
+    """Draw the states of a new sequence; if `state` is given, the path continues after that state."""
     edges, path = np.cumsum(fitted.transitions, axis=1), np.empty(length, dtype=int)
     first = np.cumsum(fitted.first)
     for step, luck in enumerate(rng.random(length)):
@@ -292,7 +300,7 @@ def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, stat
 
 
 def drawn_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator) -> Mapping[Key, Any]:
-    """A value of every column at each step of a path."""
+    """Draw a value of every column at each step of a path."""
     groups, found = np.array(fitted.chain.links.shown)[path], dict[Key, Any]()
     for leaf in fitted.chain.leaves:
         own = leaf.family.public(fitted.estimates[leaf.key], leaf.setting)
