@@ -113,7 +113,7 @@ def test_known_networks_are_answered_as_query_does(name: str, opened: Any, data:
     fitted = fitted_from(read_network(data(f"bif/{name}.bif.gz")))
     page = opened(make_explorer(fitted, f"{name}.bif").html).ready()
     variables, rng = variables_of(page), np.random.default_rng(0)
-    rows = pd.DataFrame(fitted.drawn(20, None, rng))
+    rows = pd.DataFrame(fitted.sample(20, None, rng))
     keep = rng.random(rows.shape) < 0.2
     evidences = [as_evidence(variables, row) for row in rows.where(keep, None).to_dict("records")]
     found = asked(page, COLUMNS, evidences)

@@ -21,13 +21,11 @@ from softcount.cli.models import (
 from softcount.cli.options import Request
 from softcount.cli.outputs import STANDARD, check_output, progress, write_answer, write_rows
 from softcount.cli.read import open_like, open_rows, read_sequences
-from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
-from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.network_rows import explained_rows, shown_cells
+from softcount.fitted.network_rows import shown_cells
 from softcount.report import answers
 from softcount.report.answers import ExplainedRow, add_reasons, find_cells, reasons_table
 from softcount.report.classes import class_names
@@ -36,7 +34,6 @@ from softcount.report.words import add_moved_words, begin_document, find_moved_w
 from softcount.run.local import Threads
 from softcount.sources.frames import ArrowSource
 from softcount.table import Chunks, Table, document_at
-from softcount.table.schema import labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
@@ -74,7 +71,7 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
         else:
             kept: Any = chunks_with(fitted, table, ())
             rows = [row for x in kept.chunks for row in range(x.start + 1, x.start + x.n_rows + 1)]
-            found = explained(fitted, kept, other)
+            found = fitted.explain(kept, other)
             reasons = reasons_table(found, labels_in(fitted), fitted.names, rows, table.source.files)
     if few and request.output is None:
         write_answer(request.json, few_record, few_page, fitted, few)
@@ -129,7 +126,7 @@ def explain_few(
     """A line of reasons for each of the rows, counted from 1, and the row with its cells and words."""
     kept: Any = chunks_with(fitted, table, rows)
     single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
-    why = explained(fitted, single, other)
+    why = fitted.explain(single, other)
     for row in (row for row, same in zip(rows, why.chosen == why.against, strict=True) if same and other is not None):
         raise DataError(
             f"{title or f'row {row}'} is in class {str(other)!r} itself. "
@@ -154,10 +151,10 @@ def explain_network(fitted: FittedNet, request: Request) -> None:
     """The contribution of every node to the log-odds of one node: of all rows a table, of a few a page."""
     node = find_node(fitted, request.of, "explain")
     _, rows = open_rows(fitted, request.data, request.form, node)
-    found = explained_rows(fitted, rows, node, request.against)
+    found = fitted.explain(rows, request.against, of=node)
     count = len(found.chosen)
     _refuse_beyond(request.row, count)
-    names = labels(key for key in found.parts if key is not ROOT)
+    names = labels_in(fitted)
     table, ours = reasons_table(found, names, fitted.levels[node], range(1, count + 1)), answers.name_ours(names)
     places = [row - 1 for row in request.row]
     table = table.take(places) if places else table

@@ -15,9 +15,8 @@ from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read
 from softcount.files.model_file import load_model
 from softcount.files.other_models import centres_of, refuse_vocabulary
-from softcount.fitted.answers import answering_model, dependence_warning
 from softcount.fitted.derived_columns import derived_fields
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.learn.record import Learned
 from softcount.pictures.text import format_count, format_list
 from softcount.report.page import key_text
@@ -185,9 +184,9 @@ def _cell_note(counts: Mapping[Key, int], absent: Iterable[Key], noun: str, fate
     return [f"{format_count(sum(found.values()), noun)} {fate}: {where}"]
 
 
-def print_answering_model(fitted: Fitted | FittedNet, columns: Iterable[Key] | None = None) -> None:
+def print_answering_model(fitted: FittedTable, columns: Iterable[Key] | None = None) -> None:
     """Name the model that answers about columns, and warn if it assumes that dependent ones are independent."""
-    print_info(f"answered by: {answering_model(fitted)}")
-    warning = dependence_warning(fitted, columns)
+    print_info(f"answered by: {fitted.answering_model}")
+    warning = fitted.dependence_warning(columns)
     if warning is not None:
         print_note(warning)

@@ -36,11 +36,8 @@ from softcount.evaluate.scores import (
     rarer,
     scored_rows,
 )
-from softcount.fitted.answers import fills
-from softcount.fitted.classes import anomaly_scores
 from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, log_of, with_prior
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.network_rows import surprises
 from softcount.pictures.text import format_count, format_number
 from softcount.report.answers import make_array, prediction_table
 from softcount.report.evaluation import add_confusion, add_figures, add_lift, add_overconfidence, evaluation_record
@@ -81,7 +78,7 @@ def predict_classes(fitted: Fitted, request: Request) -> tuple[pa.Table, Table]:
         logs = partial(fitted.log_proba, table, threads)
         proba = reweight(request.decide, logs, fitted.names, lambda: fitted.shares)
         proba = fitted.proba(table, threads) if proba is None else proba
-        scores = anomaly_scores(fitted, table, threads) if request.anomaly else None
+        scores = fitted.anomaly_scores(table, threads) if request.anomaly else None
     return prediction_table(
         fitted.names, proba, choose(request.decide, proba, fitted.names), scores, table.source.files
     ), table
@@ -92,13 +89,13 @@ def predict_node(fitted: FittedNet, request: Request) -> tuple[pa.Table, Table]:
     node, decide = find_node(fitted, request.of, "predict"), request.decide
     with progress() as tell:
         table, rows = open_rows(fitted, request.data, request.form, node, tell)
-        scores = np.asarray(sum(surprises(fitted, rows).values())) if request.anomaly else None
+        scores = fitted.anomaly_scores(rows) if request.anomaly else None
         if fitted.is_number(node) or node in fitted.net.cuts:
             if decide != DecisionRequest():
                 raise DataError(f"{node!r} is a number: --cost, --prior and --threshold are for classes.")
             found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
             return found if scores is None else found.append_column("anomaly", pa.array(scores)), table
-        levels, plain = list(fitted.levels[node]), fitted.proba(rows, node)
+        levels, plain = list(fitted.levels[node]), fitted.proba(rows, of=node)
         shares = reweight(decide, partial(log_of, plain), levels, lambda: np.array(list(fitted.query(node).values())))
         proba = plain if shares is None else shares
     return prediction_table(levels, proba, choose(decide, proba, levels), scores, table.source.files), table
@@ -152,10 +149,9 @@ def impute(request: Request) -> None:
     with progress() as tell:
         if is_network(fitted):
             table = open_rows(fitted, request.data, request.form, None, tell)[0]
-            found = fitted.fills(table)
         else:
             table = open_like(fitted, request.data, request.form, tell)
-            found = fills(fitted, table)
+        found = fitted.fills(table)
     write_rows(filled_columns(table.source, found, request.digits), request)
     print_prediction_notes(fitted, table)
     cells = sum(len(rows) for rows, _ in found.values())
@@ -189,10 +185,10 @@ def evaluate(request: Request) -> None:
         raise DataError(f"{request.model}: it does not say which column it predicts. Name it: --target COL")
     with progress() as tell:
         table = open_like(fitted, request.data, request.form, tell)
-        names = list(fitted.levels[column] if net else fitted.names)
+        names = list(fitted.names)
         labels, weights = read_labels_and_weights(table, request.target or column, request)
         with Threads() as threads:
-            plain = fitted.proba(table, column if net else threads)
+            plain = fitted.proba(table, threads)
         proba = reweight(request.decide, partial(log_of, plain), names, lambda: fitted.shares)
         print_prediction_notes(fitted, table)
     codes = label_places(as_named(labels, names), names)

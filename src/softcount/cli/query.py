@@ -27,17 +27,14 @@ from softcount.cli.options import Request, find_name, suggestion
 from softcount.cli.outputs import check_output, write_answer, write_bytes, write_rows, writes_csv
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
-from softcount.fitted.answers import answering_model, sampled
-from softcount.fitted.answers import query as query_classes
 from softcount.fitted.conditions import above, any_of, below, between, not_, written_given
 from softcount.fitted.derived_columns import own_levels
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.networks.elimination import cells_within
 from softcount.report.answers import likeliest_page, likeliest_record, make_array, query_page, query_record
 from softcount.table import Key
 from softcount.table.cell_forms import CellForm, fixed_decimals, parse_cell, write_cell
 from softcount.table.cell_values import format_cells
-from softcount.table.schema import labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
@@ -68,7 +65,7 @@ def query(request: Request) -> None:
             f"  Draw some: softcount sample {request.model}     or see the words of each class: softcount show "
             f"{request.model}"
         )
-    write_query(fitted, key, known, query_classes(fitted, key, known), request.json)
+    write_query(fitted, key, known, fitted.query(key, known), request.json)
 
 
 def query_network(fitted: FittedNet, request: Request) -> None:
@@ -94,9 +91,9 @@ def query_network(fitted: FittedNet, request: Request) -> None:
         write_answer(request.json, query_record, query_page, of, written, answer)
 
 
-def write_query(fitted: Fitted | FittedNet, of: Key | None, known: dict[Key, Any], answer: Any, as_data: bool) -> None:
+def write_query(fitted: FittedTable, of: Key | None, known: dict[Key, Any], answer: Any, as_data: bool) -> None:
     """Print the answer for one column, or without `of` for every column, and the model that answers."""
-    model = answering_model(fitted)
+    model = fitted.answering_model
     write_answer(as_data, lambda: query_record(of, known, answer, model), lambda: query_page(of, known, answer))
     print_answering_model(fitted, None if of is None else [of, *known])
 
@@ -112,11 +109,7 @@ def sample(request: Request) -> None:
     if request.length is not None:
         raise DataError(f"{request.model}: no model of sequences. Leave out --length.")
     rng = np.random.default_rng(request.seed)
-    if isinstance(model, Fitted):
-        rows = sampled(model, request.n, given_columns(model, request.given), rng)
-    else:
-        drawn = model.drawn(request.n, given_columns(model, request.given), rng)
-        rows = {name: drawn[key] for key, name in labels(drawn).items()}
+    rows = model.sample(request.n, given_columns(model, request.given), rng)
     if writes_csv(request):
         for name, cells in rows.items():  # numbers with the decimals that every cell of their column has
             spec = model.schema.by_key.get(name)

@@ -25,7 +25,6 @@ from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted import answers
 from softcount.fitted.characteristic_words import explain_words, marking_words, places_of, row_of, text_leaves
 from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
-from softcount.fitted.explain import explained
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import departures
 from softcount.models.declare import Declared
@@ -139,7 +138,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         "(prior)", the column of the shares is "((prior))".
         """
         fitted, table = self._closed(X)
-        parts = explained(fitted, table, against).named(fitted)
+        parts = fitted.explain(table, against).named(fitted)
         inputs.warn_of_outside(table)
         return self._result(arrow_table(parts), X)
 
@@ -149,7 +148,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         fitted, table = self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # a missing document cannot be filled
-        found = answers.fills(fitted, table)
+        found = fitted.fills(table)
         if found:
             self._warn_of_dependence(None)
         inputs.warn_of_kept(table)
@@ -173,7 +172,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
         fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
         self._warn_of_dependence(None)
-        return self._result(arrow_table(answers.sampled(fitted, n, given, inputs.generator(random_state))))
+        return self._result(arrow_table(fitted.sample(n, given, inputs.generator(random_state))))
 
     def query(self, of: Key | None = None, given: Any = None) -> Any:
         """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
@@ -182,17 +181,17 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         `any_of("disc", "rim")`, `not_("disc")`; short for them a range (100, 200) or a list. Without `of` every column
         that is not given is answered, by name.
         """
-        answer = answers.query(self._fitted, of, given)
+        answer = self._fitted.query(of, given)
         self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
         return answer
 
     answering_model_: str = attribute(
-        answers.answering_model,
+        "answering_model",
         "The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture.",
     )
 
     def _warn_of_dependence(self, columns: Any) -> None:
-        message = answers.dependence_warning(self.fitted_, columns)
+        message = self.fitted_.dependence_warning(columns)
         if message is not None:
             warn(message)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
@@ -41,7 +41,7 @@ from softcount.fit.network import (
     structure_of,
 )
 from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
-from softcount.fitted.network_rows import NodeTable, explained_rows, sampled_query, surprises
+from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
 from softcount.learn.prepare import read_all
@@ -545,7 +545,7 @@ class BayesNet(EmEstimator, TableEstimator):
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """(rows x levels) probability of every level of a node given the rest of the row."""
         table = self._closed(X)
-        found = self._fitted.proba(table, self._of(of))
+        found = self._fitted.proba(table, of=self._of(of))
         inputs.warn_of_unseen(table)
         return found
 
@@ -583,16 +583,13 @@ class BayesNet(EmEstimator, TableEstimator):
         `(prior)`, add up exactly. In a naive Bayes structure that is the evidence of every column.
         """
         table = self._closed(X)
-        found = explained_rows(self._fitted, table, self._of(of), against).parts
-        names = labels(key for key in found if key is not ROOT)
-        own = {apart("(prior)", names.values()) if key is ROOT else names[key]: found[key] for key in found}
-        return self._result(arrow_table(own), X)
+        found = self._fitted.explain(table, against, of=self._of(of))
+        return self._result(arrow_table(found.named(self._fitted)), X)
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
         """How many nats less likely each row is than is usual for the nodes that it shows."""
-        found = surprises(self._fitted, self._closed(X))
-        return np.asarray(sum(found.values()))
+        return self._fitted.anomaly_scores(self._closed(X))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """A frame of the n rows that fit worst: row, score, reason, and what each node adds to the score."""
@@ -609,8 +606,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """A frame of n new rows; nodes named in `given` are held, and the others follow from them."""
-        drawn = self._fitted.drawn(check_whole("n, the number of rows,", n, 0), given, inputs.generator(random_state))
-        return self._result(arrow_table({name: drawn[key] for key, name in labels(drawn).items()}))
+        n = check_whole("n, the number of rows,", n, 0)
+        return self._result(arrow_table(self._fitted.sample(n, given, inputs.generator(random_state))))
 
     def explore(self, X: Any = None) -> Any:
         """A page to play with the network, any node from any others: `model.explore().save("explore.html")`.

@@ -19,7 +19,6 @@ from softcount.evaluate.ranking import Evaluation as Evaluation
 from softcount.evaluate.ranking import label_places as label_places
 from softcount.fitted.classes import cells
 from softcount.fitted.decisions import cheapest
-from softcount.fitted.explain import explained
 from softcount.fitted.fitted import BINS, Fitted, bin_sums, bins_of
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
@@ -397,7 +396,7 @@ def _offered(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iter
 
 def _picked(fitted: Fitted, kind: str, found: _Candidate) -> PickedRow:
     table: Any = Chunks([found.chunk])
-    why = explained(fitted, table)
+    why = fitted.explain(table)
     odds = {key: float(part[0]) for key, part in why.parts.items() if key is not ROOT}
     chosen = int(why.chosen[0])
     return PickedRow(

@@ -15,7 +15,7 @@ from msgspec import Struct
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.files import atomic_writer
-from softcount.fitted.answers import answering_model, dependence_warning, labels_in
+from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
@@ -86,8 +86,8 @@ def describe_model(model: Any) -> dict[str, Any]:
 
         found = classes_document(model)
         what = f"{found['target']['name']} and {format_count(len(found['columns']), 'column')}"
-        lead = f"{what}{learned(model.counts.rows, 'row')}: any from any others. Model: {answering_model(model)}."
-        warning = dependence_warning(model)
+        lead = f"{what}{learned(model.counts.rows, 'row')}: any from any others. Model: {model.answering_model}."
+        warning = model.dependence_warning()
         return found | {"lead": lead, "notes": [*([warning] if warning else []), *found["notes"]]}
     if hasattr(model, "net"):
         from softcount.explore.network import network_document

@@ -470,7 +470,7 @@ class NetworkRequest(Struct, frozen=True):
                 taken.append(chunk.take(own))
         some: Any = Chunks(taken)
         order = [net.levels[target].index(level) for level in fitted.levels[target]]
-        return net.proba(some, target)[:, order]
+        return net.proba(some, of=target)[:, order]
 
 
 def class_codes(fitted: FittedNet, table: Table) -> np.ndarray:

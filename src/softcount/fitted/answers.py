@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
-from softcount.core import remedies
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
 from softcount.families import Family, Params
@@ -106,12 +105,12 @@ LEAST_INSIDE = 1e-3
 """Minimum share of a normal within the bounds of its column; below it the normal is not truncated."""
 
 
-def labels_in(model: Fitted) -> dict[Key, str]:
+def labels_in(model: Any) -> dict[Key, str]:
     """Return distinct names of all columns and blocks of a model."""
     return labels([*(spec.key for spec in model.schema.fields), *model.families])
 
 
-def name_apart(model: Fitted, name: object) -> str:
+def name_apart(model: Any, name: object) -> str:
     """Return the name, changed if necessary so that no column has it."""
     return apart(str(name), set(labels_in(model).values()))
 
@@ -263,32 +262,6 @@ def _float_at(place: int) -> float:
     """Return the float at an index in the ordered list of all floats; 0.0 has index 0."""
     value = float(np.array(abs(place), dtype=np.int64).view(np.float64))
     return value if place >= 0 else -value
-
-
-def answering_model(model: Any) -> str:
-    """Return the name of the model that answers queries, draws rows and imputes missing cells."""
-    classes = getattr(model, "classes", None)
-    if not hasattr(model, "linear"):
-        return "Bayesian network"
-    return f"mixture of {model.n_groups} classes" if classes is None else "naive Bayes"
-
-
-def dependence_warning(model: Any, columns: Iterable[Key] | None = None) -> str | None:
-    """Return a warning if naive Bayes may answer badly about these columns (None: all columns), else None."""
-    pairs = getattr(model, "dependent", None) or ()
-    wanted = None if columns is None else set(columns)
-    found = [pair for pair in pairs if wanted is None or wanted >= {pair[0], pair[1]}]
-    if not found:
-        return None
-    first, second, nats = found[0]
-    more = "" if len(found) == 1 else f" and {len(found) - 1} more {'pair' if len(found) == 2 else 'pairs'}"
-    remedy = remedies.either(
-        "Mixture().fit(table) or BayesNet.tan(X, y)", "fit --model mixture or, quicker, fit --model network"
-    )
-    return (
-        f"naive Bayes takes columns as independent given the class, but {first!r} and {second!r} ({nats:.2f} nats)"
-        f"{more} depend on each other: answers that involve them can be far off. Ask a model of all columns: {remedy}"
-    )
 
 
 def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None = None) -> Any:

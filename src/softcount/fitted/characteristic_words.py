@@ -13,7 +13,7 @@ from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
 from softcount.families.setting import average_prior
 from softcount.families.text import WordFigures, list_words
-from softcount.fitted.explain import explained
+from softcount.fitted.explain import explained, log_ratio
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.table.schema import apart, label
@@ -213,8 +213,7 @@ def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
     scores = np.where(np.abs(scores) > -IMPOSSIBLE, np.copysign(np.inf, scores), scores)
     if fitted.weights is not None:
         scores = scores * fitted.weights.weights[fitted.model.leaves.index(leaf)]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nan_to_num(scores[0] - scores[1], nan=0.0, posinf=np.inf, neginf=-np.inf))
+    return log_ratio(scores[0], scores[1])
 
 
 # -- positions in the text

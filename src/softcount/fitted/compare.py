@@ -13,9 +13,7 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Hyper, Normal, Setting
-from softcount.fitted.answers import query
-from softcount.fitted.fitted import Fitted
-from softcount.fitted.network import FittedNet
+from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.models.nodes import Imagined, Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
@@ -24,7 +22,6 @@ from softcount.table.schema import Field, Key, Kind, Schema
 if TYPE_CHECKING:
     from softcount.learn.kmeans.fit import Centres
 
-Model = Fitted | FittedNet
 SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
 """Quantiles of either model that divide the number line; each interval between them gets PARTS grid points."""
 
@@ -78,9 +75,11 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     answers = []
     for model in (before, after):  # all columns except the class
         columns = {spec.key for spec in model.schema.used} - {model.target}
-        answers.append({key: found for key, found in _ask(model, None, None).items() if key in columns})
+        answers.append({key: found for key, found in model.query().items() if key in columns})
     both = [key for key in answers[0] if key in answers[1]]
-    names = [name for name in _classes(before) if name in _classes(after)]
+    # The numbers of classes that were found mean nothing in another model.
+    known = [[] if model.target is None else model.names for model in (before, after)]
+    names = [name for name in known[0] if name in known[1]]
     found = []
     for key in both:
         one, other = (every[key] for every in answers)
@@ -88,13 +87,13 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
         if names and before.target == after.target:
             moved = []
             for name in names:
-                was, now = (_ask(model, key, {model.target: name}) for model in (before, after))
+                was, now = (model.query(key, {model.target: name}) for model in (before, after))
                 moved.append((name, _moved(was, now, edges)))
             within = max(moved, key=lambda pair: pair[1])
         found.append(ColumnChange(key, _moved(one, other, edges), one, other, within))
     classes: list[ClassChange] = []
-    if _classes(before) and _classes(after):
-        was, now = (dict(zip(_classes(x), map(float, x.shares), strict=True)) for x in (before, after))
+    if all(known):
+        was, now = (dict(zip(x.names, map(float, x.shares), strict=True)) for x in (before, after))
         classes = [ClassChange(name, was.get(name), now.get(name)) for name in dict.fromkeys([*was, *now])]
     return ModelChanges(
         (before.counts.rows, after.counts.rows),
@@ -105,22 +104,11 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     )
 
 
-def _learned(model: Any) -> Model:
-    found = model if isinstance(model, (Fitted, FittedNet)) else getattr(model, "fitted_", None)
-    if not isinstance(found, (Fitted, FittedNet)):
+def _learned(model: Any) -> Any:
+    found = model if isinstance(model, FittedTable) else getattr(model, "fitted_", None)
+    if not isinstance(found, FittedTable):
         raise DataError(f"changes are of two fitted models of a table, not of {type(model).__name__}.")
     return found
-
-
-def _ask(model: Model, of: Key | None, given: Mapping[Key, Any] | None) -> Any:
-    return query(model, of, given) if isinstance(model, Fitted) else model.query(of, given)
-
-
-def _classes(model: Model) -> list[Any]:
-    """Return the named classes; empty for found classes, because their numbers mean nothing in another model."""
-    if model.target is None or (isinstance(model, FittedNet) and model.is_number(model.target)):
-        return []
-    return list(model.names) if isinstance(model, Fitted) else list(model.levels[model.target])
 
 
 def _edges(one: Any, other: Any) -> np.ndarray:
@@ -147,7 +135,7 @@ def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
 # -- columns and classes
 
 
-def _schema_changes(before: Model, after: Model) -> Iterable[str]:
+def _schema_changes(before: FittedTable, after: FittedTable) -> Iterable[str]:
     old, new = ({spec.key: spec for spec in model.schema.fields} for model in (before, after))
     yield from (f"column {key!r} is new ({_said(spec)})" for key, spec in new.items() if key not in old)
     yield from (f"column {key!r} is gone (it was {_said(spec)})" for key, spec in old.items() if key not in new)

@@ -515,8 +515,12 @@ def _normalised(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
         joint[:, ~allowed] = -np.inf
     weights, evidence = softmax_rows(joint.reshape(1, -1))
     if not np.isfinite(evidence).all():
-        raise DataError("what is given has probability zero under this model, so nothing follows from it.")
+        raise impossible()
     return weights.reshape(joint.shape)
+
+
+def impossible(what: str = "model") -> DataError:
+    return DataError(f"what is given has probability zero under this {what}, so nothing follows from it.")
 
 
 # -- conditions

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.fitted.conditions import Levels, any_of, condition_of, is_number
+from softcount.fitted.conditions import Levels, any_of, condition_of, impossible, is_number
 from softcount.pictures.inline_html import boxed, small_table, upright_bars
 from softcount.sources import wording
 from softcount.table import Table, open_table
@@ -129,7 +129,7 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
             allowed = [level for level, is_allowed in fits if is_allowed]
         if rule.lead is None:
             if not allowed:
-                raise DataError("what is given has probability zero under this model, so nothing follows from it.")
+                raise impossible()
             continue
         leads = [lead for lead, own in rule.levels if own in allowed]
         found[rule.lead] = leads[0] if len(leads) == 1 else any_of(*leads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import combinations
 from operator import call
@@ -32,20 +32,32 @@ LOWEST = np.finfo(float).min
 
 
 class Explanation(Struct, frozen=True):
-    """Contributions of the columns to the log-odds of each row's class against another class.
+    """Contributions to the log-odds of each row's class, or of a node's category, against another one.
 
-    The contribution of the class shares has the key `ROOT`. The contributions add up exactly.
+    The contribution of the class shares has the key `ROOT`. The contributions add up exactly. Networks also give the
+    probability of the chosen category.
     """
 
     parts: dict[Key, np.ndarray]
     chosen: np.ndarray
     against: np.ndarray
+    probability: Any = None
+
+    @classmethod
+    def concatenate(cls, pieces: Sequence[Explanation], keys: Iterable[Key]) -> Explanation:
+        """Join the explanations of chunks; `keys` are those of the parts if there is no chunk."""
+        if not pieces:
+            return cls({key: np.zeros(0) for key in keys}, np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+        parts = {key: np.concatenate([x.parts[key] for x in pieces]) for key in pieces[0].parts}
+        chosen, against = (np.concatenate([getattr(x, name) for x in pieces]) for name in ("chosen", "against"))
+        stated = [x.probability for x in pieces if x.probability is not None]
+        return cls(parts, chosen, against, np.concatenate(stated) if stated else None)
 
     @property
     def total(self) -> np.ndarray:
         return np.asarray(np.sum(list(self.parts.values()), axis=0))
 
-    def named(self, model: Fitted) -> dict[str, np.ndarray]:
+    def named(self, model: Any) -> dict[str, np.ndarray]:
         """Return the contributions by column name, with that of the class shares first."""
         names, ours = labels_in(model), name_apart(model, PRIOR)
         return {ours if key is ROOT else names[key]: part for key, part in self.parts.items()}
@@ -58,12 +70,7 @@ def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) 
     """
     compiled = model.compiled()
     pieces = [_explained_chunk(model, chunk, compiled, against) for chunk in run(call, table.tasks())]
-    if not pieces:
-        keys = [ROOT, *(x.key for x in model.model.leaves)]
-        return Explanation({key: np.zeros(0) for key in keys}, np.zeros(0, int), np.zeros(0, int))
-    parts = {name: np.concatenate([piece.parts[name] for piece in pieces]) for name in pieces[0].parts}
-    chosen = np.concatenate([piece.chosen for piece in pieces])
-    return Explanation(parts, chosen, np.concatenate([piece.against for piece in pieces]))
+    return Explanation.concatenate(pieces, [ROOT, *(x.key for x in model.model.leaves)])
 
 
 def runner_up(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -86,14 +93,14 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
     other = runner_up(np.maximum(joint, LOWEST), chosen)
     if against is not None:
         other = np.full(len(chosen), model.group_of(against))
-    parts: dict[Key, np.ndarray] = {ROOT: prior[rows, chosen] - prior[rows, other]}
+    parts = {key: log_ratio(score[rows, chosen], score[rows, other]) for key, score in {ROOT: prior, **scores}.items()}
+    return Explanation(parts, chosen, other)
+
+
+def log_ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the difference of two logs; 0 if both are infinite."""
     with np.errstate(invalid="ignore"):
-        parts |= {key: score[rows, chosen] - score[rows, other] for key, score in scores.items()}
-    return Explanation(
-        {name: np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf) for name, part in parts.items()},
-        chosen,
-        other,
-    )
+        return np.asarray(np.nan_to_num(one - other, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:

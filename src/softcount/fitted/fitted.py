@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,10 @@ from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import Family, Params
+from softcount.fitted import answers
+from softcount.fitted.classes import anomaly_scores, cards_of, describe
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
+from softcount.fitted.explain import explained
 from softcount.fitted.influence import departures, known_influence
 from softcount.learn.record import Learned
 from softcount.models.base import ClassModel
@@ -28,7 +31,6 @@ from softcount.table.schema import Key
 if TYPE_CHECKING:
     from softcount.classify.aode import AodeCounts
     from softcount.classify.ensemble import Ensemble
-    from softcount.fitted.classes import Card
 
 METHODS = ("temperature", "isotonic")
 BINS = 10
@@ -191,8 +193,29 @@ FEW_ROWS, SMALL_SHARE = 5, 0.01
 """Minimum rows, and minimum share of all rows, for a group to count fully in the ranking of columns."""
 
 
-class Fitted(Learned, frozen=True, eq=False):
-    """A fitted model of a table."""
+class FittedTable(Learned, frozen=True, eq=False):
+    """A fitted model of a table.
+
+    Every kind answers `query`, `sample`, `fills`, `proba`, `explain` and `anomaly_scores`, and names itself by
+    `answering_model`; `names` are the classes.
+    """
+
+    def table(self, data: Any, **how: Any) -> Table:
+        """Open data with this model's schema."""
+        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
+
+    @property
+    def answering_model(self) -> str:
+        """The name of the model that answers queries, draws rows and imputes missing cells."""
+        return "Bayesian network"
+
+    def dependence_warning(self, columns: Iterable[Key] | None = None) -> str | None:
+        """Return a warning if the model may answer badly about these columns (None: all columns), else None."""
+        return None
+
+
+class Fitted(FittedTable, frozen=True, eq=False):
+    """A fitted model of known classes, or of classes that were found."""
 
     calibration: Calibration | None = None
     ensemble: Ensemble | None = None
@@ -205,10 +228,6 @@ class Fitted(Learned, frozen=True, eq=False):
     """Pair counts if the ensemble is AODE."""
     dependent: DependentPairs | None = None
     """Pairs of columns that depend strongly on each other given the class, strongest first; None if not measured."""
-
-    @classmethod
-    def of(cls, learned: Learned) -> Fitted:
-        return cls(**{part: getattr(learned, part) for part in learned.__struct_fields__})
 
     def with_notes(self, *notes: str) -> Fitted:
         return replace(self, notes=[*self.notes, *notes])
@@ -263,10 +282,6 @@ class Fitted(Learned, frozen=True, eq=False):
         return rows / rows.sum() if rows.sum() > 0 else self.shares
 
     @property
-    def n_iter(self) -> int:
-        return max(len(self.trace) - 1, 0) // (2 if self.half_steps else 1)
-
-    @property
     def names(self) -> list[Any]:
         """Names of the groups: known classes first, the others numbered from 0."""
         known = (self.named or []) if self.classes is None else self.classes
@@ -297,26 +312,37 @@ class Fitted(Learned, frozen=True, eq=False):
         values = [(key, float(far @ worth)) for key, far in departures(self).items()]
         return sorted(values, key=lambda pair: -pair[1])
 
-    def cards(self, parameters: bool = False) -> list[Card]:
-        """Return a card for every group: its size, its typical row, and its differences from the whole table.
+    # -- answers
 
-        The values describe the rows or, with `parameters`, the estimated parameters.
-        """
-        from softcount.fitted.classes import cards_of
+    query = answers.query
+    sample = answers.sampled
+    fills = answers.fills
+    explain = explained
+    anomaly_scores = anomaly_scores
+    cards = cards_of
+    describe = describe
 
-        return cards_of(self, parameters)
+    @property
+    def answering_model(self) -> str:
+        return f"mixture of {self.n_groups} classes" if self.classes is None else "naive Bayes"
 
-    def describe(self, key: Key, parameters: bool = False) -> list[str]:
-        """Describe one column briefly for every group."""
-        from softcount.fitted.classes import describe
-
-        return describe(self, key, parameters)
+    def dependence_warning(self, columns: Iterable[Key] | None = None) -> str | None:
+        wanted = None if columns is None else set(columns)
+        found = [pair for pair in self.dependent or () if wanted is None or wanted >= {pair[0], pair[1]}]
+        if not found:
+            return None
+        first, second, nats = found[0]
+        more = "" if len(found) == 1 else f" and {len(found) - 1} more {'pair' if len(found) == 2 else 'pairs'}"
+        remedy = remedies.either(
+            "Mixture().fit(table) or BayesNet.tan(X, y)", "fit --model mixture or, quicker, fit --model network"
+        )
+        return (
+            f"naive Bayes takes columns as independent given the class, but {first!r} and {second!r} ({nats:.2f} nats)"
+            f"{more} depend on each other: answers that involve them can be far off. Ask a model of all columns: "
+            f"{remedy}"
+        )
 
     # -- scoring
-
-    def table(self, data: Any, **how: Any) -> Table:
-        """Open data with this model's schema."""
-        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
     def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
         """Return (rows x groups) log-probabilities, calibrated if the model has a calibration."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, partial
 from operator import call
 from typing import Any
@@ -31,23 +31,26 @@ from softcount.fitted.conditions import (
     Levels,
     condition_of,
     evidence_within,
+    impossible,
     is_number,
     number_of,
     number_reader,
     within,
 )
 from softcount.fitted.derived_columns import with_derived, with_derived_fills
-from softcount.learn.record import Learned
+from softcount.fitted.fitted import FittedTable
+from softcount.fitted.network_rows import anomaly_scores, explained_rows, level_number
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.models.numeric_parts import NumberPart
 from softcount.models.stacks import Stack
 from softcount.networks.elimination import ROOM, Evidence
 from softcount.networks.queries import Questions
+from softcount.run.local import Runner
 from softcount.sources import wording
-from softcount.table import Chunk, Table, open_table
+from softcount.table import Chunk, Table
 from softcount.table.discretise import IntervalDensity
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Key, Kind, labels
 from softcount.table.text_columns import Map
 
 LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
@@ -101,14 +104,9 @@ def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.nd
     return found
 
 
-def level_number(node: Node, level: Any) -> int:
-    return Levels(f"node {node.key!r}", list(levels_of(node) or ())).place(level)
-
-
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
     """Return likelihoods of categories by index of the discrete node, and the conditions on numeric leaves."""
-    number = {net.each[place].key: new for new, place in enumerate(net.places)}
-    found: dict[int, np.ndarray] = {}
+    number, found = net.discrete.number, dict[int, np.ndarray]()
     ranges: dict[Key, Condition] = {}
     for key, value in soft.items():
         condition = condition_of(value)
@@ -154,13 +152,6 @@ def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
         high = piece.high + half if piece.high_in else piece.high - half
         found += density.share_between(low, max(low, high))
     return found
-
-
-def with_factors(evidence: Evidence, scope: Sequence[int], logs: np.ndarray) -> Evidence:
-    """Add joint log-likelihoods of several nodes to the evidence."""
-    key = tuple(scope)
-    before = evidence.factors.get(key, 0.0)
-    return Evidence(evidence.codes, evidence.likelihoods, {**evidence.factors, key: before + logs})
 
 
 # Numeric nodes in queries.
@@ -267,14 +258,13 @@ class LikeliestLevels(Struct, frozen=True):
         return boxed("The likeliest levels", said, [small_table(("node", "level"), list(self.levels.items()))])
 
 
-class FittedNet(Learned, frozen=True, eq=False, dict=True):
+class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     """A fitted network; `room` limits the number of cells in the junction trees of exact answers."""
 
     room: int = ROOM
 
-    @classmethod
-    def of(cls, learned: Learned) -> FittedNet:
-        return cls(**{part: getattr(learned, part) for part in Learned.__struct_fields__})
+    explain = explained_rows
+    anomaly_scores = anomaly_scores
 
     @property
     def net(self) -> Net:
@@ -293,15 +283,20 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return {key: list(levels) for key, levels in found.items() if levels is not None}
 
     @property
+    def families(self) -> dict[Key, Family]:
+        return {x.key: x.family for x in self.net.each}
+
+    @property
+    def names(self) -> list[Any]:
+        """The categories of the class; empty without a class, or if it is a number."""
+        return list(self.levels.get(self.target, ()))
+
+    @property
     def shares(self) -> np.ndarray:
         """The probability of every category of the class."""
         if self.target is None:
             raise DataError("the network was learned without a class.")
         return np.array(list(self.query(self.target).values()))
-
-    @property
-    def n_iter(self) -> int:
-        return max(len(self.trace) - 1, 0)
 
     @cached_property
     def compiled(self) -> tuple[list[np.ndarray], list[Any]]:
@@ -313,10 +308,6 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         return Questions(self.net.discrete, self.net.sizes, self.compiled[0], self.room)
 
     # -- rows
-
-    def table(self, data: Any, **how: Any) -> Table:
-        """Open data with this model's schema."""
-        return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
     def rows(self, table: Table, run: Map = map) -> Iterator[tuple[NetRows, Evidence]]:
         """Yield the rows of a table by chunk, with their evidence on the discrete nodes; `run` replaces `map`."""
@@ -330,7 +321,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         factors = self.net.factors(self.compiled, ready)
         for place, (logs, scope) in enumerate(zip(factors, self.net.parents_of_leaves, strict=True)):
             if scope and place != but:
-                found = with_factors(found, scope, logs)
+                found = found.with_factor(scope, logs)
         return found
 
     def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
@@ -339,27 +330,25 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         for chunk in map(call, table.tasks()):
             ready = self.net.prepare(chunk)
             shown = self.evidence(ready)
-            evidence = shown if node is None else _hiding(shown, node)
+            evidence = shown if node is None else shown.hiding(node)
             logs = self.questions.log_evidence(evidence) + ready.base + self.net.log_densities_within(chunk)
             for own, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
                 logs = logs if scope else logs + own[:, 0]
             parts.append(logs)
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def proba(self, table: Table, of: Key, run: Map = map) -> np.ndarray:
-        """Return (rows x levels) probabilities of a discrete node given the rest of the row."""
-        node = self._discrete(of)
-        parts = [self._posterior(node, ready, evidence) for ready, evidence in self.rows(table, run)]
+    def proba(self, table: Table, runner: Runner | None = None, of: Key | None = None) -> np.ndarray:
+        """Return (rows x levels) probabilities of a discrete node, by default the class, given the rest of the row."""
+        node, parts = self._discrete(self.target if of is None else of), []
+        for ready, evidence in self.rows(table, map if runner is None else runner.map):
+            found = self.questions.posterior([node], evidence.hiding(node))
+            parts.append(_possible(found, ready.start + np.arange(len(found))))
         return np.concatenate(parts) if parts else np.zeros((0, self.net.sizes[node]))
-
-    def _posterior(self, node: int, ready: NetRows, evidence: Evidence) -> np.ndarray:
-        found = self.questions.posterior([node], _hiding(evidence, node))
-        return _possible(found, ready.start + np.arange(len(found)))
 
     def means(self, table: Table, of: Key) -> np.ndarray:
         """Return the expected value of a number in each row, given the rest of the row."""
         if of in self.net.cuts:
-            return np.asarray(self.proba(table, of) @ self.net.density_within(of).means)
+            return np.asarray(self.proba(table, of=of) @ self.net.density_within(of).means)
         number, parts = self.number(of), []
         for ready, _ in self.rows(table):
             shares = self._shares(number, self.evidence(*number.hidden_in(ready)))
@@ -372,7 +361,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
             return np.ones((evidence.rows, 1))
         found = self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1)
         if (found.sum(axis=1) <= 0).any():
-            raise impossible()
+            raise impossible("network")
         return found
 
     def counted(self, table: Table) -> Counts:
@@ -424,7 +413,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
             with np.errstate(divide="ignore"):
                 logs = np.log(evidence_within(key, *number.spread(ready), pieces))
             if number.scope:
-                found = with_factors(found, number.scope, logs[None])
+                found = found.with_factor(number.scope, logs[None])
         return ready, found
 
     @cached_property
@@ -527,7 +516,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
     def most_probable(self, given: Any = None) -> LikeliestLevels:
         codes, logs = self.questions.most_probable(self.given(given))
         if logs[0] == -np.inf:
-            raise impossible()
+            raise impossible("network")
         names = self.net.discrete.names
         return LikeliestLevels(
             {name: self.levels[name][code] for name, code in zip(names, codes[0], strict=True)}, float(logs[0])
@@ -535,11 +524,11 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
 
     # -- sampling
 
-    def drawn(self, n: int, given: Any, rng: np.random.Generator) -> dict[Key, Any]:
-        """Draw the columns of n new rows, including hidden nodes; given values are kept."""
+    def sample(self, n: int, given: Any, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the columns of n new rows by name, including hidden nodes; given values are kept."""
         ready, evidence = self._shown(given)
         if self.questions.log_evidence(evidence)[0] == -np.inf:
-            raise impossible()
+            raise impossible("network")
         sure, soft = split(self.net, mapping(given))
         ranges = likelihoods(self.net, soft)[1]
         for key in ranges:
@@ -572,7 +561,7 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
         found |= {key: [value] * n for key, value in held.items()}
         constants = with_derived(self.schema, {}, n)
         whole = {name: found[name] for name in self.net.graph.names} | constants
-        return {name: as_written(self.schema, name, cells) for name, cells in whole.items()}
+        return {name: as_written(self.schema, key, whole[key]) for key, name in labels(whole).items()}
 
     def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
         """Draw the discrete nodes in topological order, each given the nodes before it and the evidence."""
@@ -581,12 +570,8 @@ class FittedNet(Learned, frozen=True, eq=False, dict=True):
             if evidence.codes[0, node] >= 0:
                 continue
             if conditioned:
-                several = Evidence(
-                    codes,
-                    {place: np.repeat(own, n, axis=0) for place, own in evidence.likelihoods.items()},
-                    {scope: np.repeat(own, n, axis=0) for scope, own in evidence.factors.items()},
-                )
-                shares = self.questions.posterior([node], several)
+                several = evidence.take(np.zeros(n, dtype=np.intp))
+                shares = self.questions.posterior([node], replace(several, codes=codes))
             else:
                 parents = self.net.discrete.parents[node]
                 shares = self.compiled[0][node][tuple(codes[:, parents].T)] if parents else self.compiled[0][node][None]
@@ -670,13 +655,6 @@ def re_estimated(
     )  # fmt: skip
 
 
-def _hiding(evidence: Evidence, node: int) -> Evidence:
-    """Return the evidence without one node."""
-    codes = evidence.codes.copy()
-    codes[:, node] = -1
-    return replace(evidence, codes=codes)
-
-
 def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the shares; raise if a row (counted from 0) has probability zero."""
     bad = shares.sum(axis=1) <= 0
@@ -690,9 +668,5 @@ def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 def _require_possible(shares: np.ndarray) -> np.ndarray:
     if shares.sum() <= 0:
-        raise impossible()
+        raise impossible("network")
     return shares
-
-
-def impossible() -> DataError:
-    return DataError("what is given has probability zero under this network, so nothing follows from it.")

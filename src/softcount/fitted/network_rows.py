@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -13,9 +13,10 @@ from softcount.core.counts import ROOT
 from softcount.core.lazy import xlogy
 from softcount.errors import DataError
 from softcount.fitted.classes import Anomaly
-from softcount.fitted.explain import runner_up
-from softcount.fitted.network import FittedNet, impossible, level_number, with_factors
+from softcount.fitted.conditions import Levels, impossible
+from softcount.fitted.explain import Explanation, log_ratio, runner_up
 from softcount.models.network import NetRows, levels_of
+from softcount.models.nodes import Node
 from softcount.models.numeric_parts import NumberPart
 from softcount.networks.elimination import Evidence
 from softcount.networks.large_networks import Estimate, gibbs, weigh_samples
@@ -23,6 +24,9 @@ from softcount.table import Table
 from softcount.table.cell_forms import write_cell
 from softcount.table.schema import Key
 from softcount.table.text_columns import Map
+
+if TYPE_CHECKING:
+    from softcount.fitted.network import FittedNet
 
 
 def step_by_step(
@@ -33,8 +37,7 @@ def step_by_step(
     The node `but` is left out. Each item also holds the log-density of the numbers so far that depend on no discrete
     node.
     """
-    net = fitted.net
-    number = {net.each[place].key: new for new, place in enumerate(net.places)}
+    net, number = fitted.net, fitted.net.discrete.number
     factors, shown = net.factors(fitted.compiled, ready), dict[int, np.ndarray]()
     codes, before = np.full_like(ready.codes, -1), set[Key]()
     for place in net.graph.order:
@@ -55,57 +58,52 @@ def step_by_step(
         found, alone = Evidence(codes), np.zeros(ready.n_rows)
         for leaf, logs in shown.items():
             scope = net.parents_of_leaves[leaf]
-            found, alone = (with_factors(found, scope, logs), alone) if scope else (found, alone + logs[:, 0])
+            found, alone = (found.with_factor(scope, logs), alone) if scope else (found, alone + logs[:, 0])
         yield key, found, alone
 
 
-class ExplainedLevels(NamedTuple):
-    """Contributions of the nodes to the log-odds, the two categories compared, and the probability.
-
-    The contribution of the prior shares has the key `ROOT`.
-    """
-
-    parts: dict[Hashable, np.ndarray]
-    chosen: np.ndarray
-    against: np.ndarray
-    probability: np.ndarray
-
-
-def explained_rows(fitted: FittedNet, table: Table, of: Key, against: Any = None, run: Map = map) -> ExplainedLevels:
+def explained_rows(
+    fitted: FittedNet, table: Table, against: Any = None, run: Map = map, of: Key | None = None
+) -> Explanation:
     """Explain the most probable category of a node by contributions of the prior shares and every other node.
 
-    The contributions add up to the log-odds. Categories are given by their numbers.
+    The node is the class by default. The contributions add up to the log-odds. Categories are given by their numbers.
     """
+    of = fitted.target if of is None else of
     if fitted.is_number(of):
         raise DataError(f"{of!r} is a number, which has no levels to be explained.")
-    node = fitted.net.places.index(fitted.net.graph.place(of))
-    pieces = [_explained(fitted, ready, node, of, against) for ready, _ in fitted.rows(table, run)]
-    parts = {key: np.concatenate([x.parts[key] for x in pieces]) for key in (pieces[0].parts if pieces else ())}
-    whole = [np.concatenate([np.zeros(0, np.int64), *(piece[at] for piece in pieces)]) for at in (1, 2, 3)]
-    return ExplainedLevels(parts, *whole)
+    others = [name for name in fitted.net.graph.names if name != of]
+    pieces = [_explained(fitted, ready, of, against) for ready, _ in fitted.rows(table, run)]
+    return Explanation.concatenate(pieces, [ROOT, *others])
 
 
-def _explained(fitted: FittedNet, ready: NetRows, node: int, of: Key, against: Any) -> ExplainedLevels:
-    before = Evidence(np.full_like(ready.codes, -1))
+def _explained(fitted: FittedNet, ready: NetRows, of: Key, against: Any) -> Explanation:
+    node, before = fitted.net.discrete.place(of), Evidence(np.full_like(ready.codes, -1))
     shares: dict[Hashable, np.ndarray] = {ROOT: fitted.questions.posterior([node], before)}
     for key, evidence, _ in step_by_step(fitted, ready, but=of):
         shares[key] = fitted.questions.posterior([node], evidence)
     last = next(reversed(shares.values()))
     if (last.sum(axis=1) <= 0).any():
-        raise impossible()
+        raise impossible("network")
     chosen = last.argmax(axis=1)
     other = runner_up(last, chosen)
     if against is not None:
-        other = np.full(len(chosen), level_number(fitted.net.each[fitted.net.places[node]], against))
-    rows = np.arange(len(chosen))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = {key: np.log(own[rows, chosen]) - np.log(own[rows, other]) for key, own in shares.items()}
-    found, total = {}, np.zeros(len(chosen))
-    for key, own in odds.items():
-        with np.errstate(invalid="ignore"):
-            found[key] = np.nan_to_num(own - total, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        total = own
-    return ExplainedLevels(found, chosen, other, last[rows, chosen])
+        other = np.full(len(chosen), level_number(fitted.net.nodes[of], against))
+    rows, found, total = np.arange(len(chosen)), {}, np.zeros(len(chosen))
+    for key, own in shares.items():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.log(own[rows, chosen]) - np.log(own[rows, other])
+        found[key], total = log_ratio(odds, total), odds
+    return Explanation(found, chosen, other, last[rows, chosen])
+
+
+def level_number(node: Node, level: Any) -> int:
+    return Levels(f"node {node.key!r}", list(levels_of(node) or ())).place(level)
+
+
+def anomaly_scores(fitted: FittedNet, table: Table, runner: Any = None) -> np.ndarray:
+    """Return how much less likely each row is than usual for the nodes that it shows, in nats."""
+    return np.asarray(sum(surprises(fitted, table).values()))
 
 
 def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
@@ -116,14 +114,10 @@ def surprises(fitted: FittedNet, table: Table) -> dict[Key, np.ndarray]:
 
 
 def _surprises(fitted: FittedNet, ready: NetRows, usual: dict[Key, float]) -> dict[Key, np.ndarray]:
-    net = fitted.net
-    number = {net.each[place].key: new for new, place in enumerate(net.places)}
-    found, before = {}, np.zeros(ready.n_rows)
+    number, found, before = fitted.net.discrete.number, {}, np.zeros(ready.n_rows)
     for key, evidence, alone in step_by_step(fitted, ready):
         logs = fitted.questions.log_evidence(evidence) + alone
-        with np.errstate(invalid="ignore"):
-            own = np.nan_to_num(before - logs, nan=0.0, posinf=np.inf, neginf=-np.inf)
-        before = logs
+        own, before = log_ratio(before, logs), logs
         if key in number:
             seen = ready.codes[:, number[key]] >= 0
         else:
@@ -178,7 +172,7 @@ def sampled_query(
     asked = list(of) if several else [of]
     if any(fitted.is_number(name) for name in asked):
         raise DataError("sampling answers for nodes with levels. Ask for a number exactly.")
-    nodes = [fitted.net.places.index(fitted.net.graph.place(name)) for name in asked]
+    nodes = [fitted.net.discrete.place(name) for name in asked]
     evidence = _by_node(fitted, fitted.given(given))
     found = METHODS[method](fitted.net.discrete, fitted.compiled[0], nodes, evidence, samples, seed)
     known = [fitted.levels[name] for name in asked]

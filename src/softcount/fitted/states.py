@@ -32,10 +32,6 @@ Result = TypeVar("Result")
 
 
 class FittedStates(Learned, frozen=True, eq=False, dict=True):
-    @classmethod
-    def of(cls, learned: Learned) -> FittedStates:
-        return cls(**{part: getattr(learned, part) for part in Learned.__struct_fields__})
-
     @property
     def chain(self) -> HiddenChain:
         assert isinstance(self.model, HiddenChain)
@@ -77,10 +73,6 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
     def occupied(self) -> np.ndarray:
         """The expected number of training steps in each state."""
         return self.chain.occupied(self.counts)
-
-    @property
-    def n_iter(self) -> int:
-        return max(len(self.trace) - 1, 0)
 
     @cached_property
     def compiled(self) -> CompiledChain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite, lgamma, log
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from msgspec import Struct, field
@@ -230,6 +230,15 @@ class Learned(Struct, frozen=True, eq=False):
     interrupted: bool = False
     record: FitRecord | None = None
     undecided: float | None = None
+
+    @classmethod
+    def of(cls, learned: Learned) -> Self:
+        """Return what was learned as a model of this class."""
+        return cls(**{part: getattr(learned, part) for part in learned.__struct_fields__})
+
+    @property
+    def n_iter(self) -> int:
+        return max(len(self.trace) - 1, 0) // (2 if self.half_steps else 1)
 
     @property
     def information(self) -> dict[str, float] | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError, ResourceError
@@ -368,6 +369,17 @@ class Evidence(Struct, frozen=True, dict=True):
             {node: given[rows] for node, given in self.likelihoods.items()},
             {scope: given[rows] for scope, given in self.factors.items()},
         )
+
+    def hiding(self, node: int) -> Evidence:
+        """Return the evidence without the observations of one node."""
+        codes = self.codes.copy()
+        codes[:, node] = -1
+        return replace(self, codes=codes)
+
+    def with_factor(self, scope: Sequence[int], logs: Array) -> Evidence:
+        """Add joint log-likelihoods of several nodes."""
+        key = tuple(scope)
+        return replace(self, factors={**self.factors, key: self.factors.get(key, 0.0) + logs})
 
     def check(self, sizes: Sequence[int]) -> None:
         check_codes(self.codes, sizes)

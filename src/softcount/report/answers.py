@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted import Fitted
     from softcount.fitted.network import LikeliestLevels
-    from softcount.fitted.network_rows import ExplainedLevels
     from softcount.table import Chunk, Key
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -211,7 +210,7 @@ def name_ours(names: Mapping[Key, str]) -> dict[str, str]:
 
 
 def reasons_table(
-    found: Explanation | ExplainedLevels, names: Mapping[Key, str], levels: Sequence[Any], rows: Sequence[int],
+    found: Explanation, names: Mapping[Key, str], levels: Sequence[Any], rows: Sequence[int],
     files: Sequence[str] = (),
 ) -> pa.Table:  # fmt: skip
     """Make a line for each row: its number, its class, the class it is compared with, every log-odds, and their sum.

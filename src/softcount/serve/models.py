@@ -6,6 +6,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from math import isnan
 from pathlib import Path
@@ -16,19 +17,16 @@ from msgspec import to_builtins
 
 import softcount
 from softcount.core import remedies
-from softcount.core.counts import ROOT
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.inputs import unseen_note
 from softcount.estimators.k_means import KMeans
-from softcount.fitted.explain import PRIOR, explained
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.network_rows import explained_rows
 from softcount.run.local import Runner
 from softcount.serve.protocol import MOST_CELLS, InferRequest, InferResponse, Refused, Tensor, finite
 from softcount.sources import wording
 from softcount.table import Table
 from softcount.table.cell_forms import parse_cell
-from softcount.table.schema import DASHES, Field, Key, Kind, apart, labels
+from softcount.table.schema import DASHES, Field, Key, Kind, labels
 
 LABEL, PROBABILITIES, CLASSES = "label", "probabilities", "classes"
 PLAIN = {bool: "BOOL", int: "INT64", float: "FP64"}
@@ -82,6 +80,7 @@ class ServedClasses(ServedModel):
     """A model of known or hidden classes, with the probability of each."""
 
     kind = "a model of classes"
+    lock: AbstractContextManager[Any] = nullcontext()
 
     def __init__(self, fitted: Any) -> None:
         self.fitted = fitted
@@ -95,19 +94,14 @@ class ServedClasses(ServedModel):
             text = spec.kind is Kind.TEXT
             datatype = "FP64" if spec.kind.numeric else "BYTES" if text else datatype_of(spec.levels)
             self.inputs.append(Tensor(name, datatype))
-        self.groups = self._groups()
+        self.groups = list(fitted.names)
         self.outputs = [tensor for tensor, _ in self._tensors(np.zeros(0, int), np.zeros((0, len(self.groups))))]
-
-    def _groups(self) -> list[Any]:
-        return list(self.fitted.names)
 
     def infer(self, request: InferRequest, runner: Runner) -> InferResponse:
         table = self._table(request)
-        proba = self._proba(table, runner)
+        with self.lock:
+            proba = self.fitted.proba(table, runner)
         return InferResponse(self._tensors(proba.argmax(axis=1), proba), self._note(request, table))
-
-    def _proba(self, table: Table, runner: Runner) -> Any:
-        return self.fitted.proba(table, runner)
 
     def _tensors(self, chosen: np.ndarray, proba: np.ndarray) -> list[tuple[Tensor, Sequence[Any]]]:
         datatype, number = datatype_of(self.groups), len(self.groups)
@@ -123,21 +117,18 @@ class ServedClasses(ServedModel):
 
     def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
         table = self._table(request)
-        parts, chosen, against = self._reasons(table, runner)
+        with self.lock:
+            found = self.fitted.explain(table, run=runner.map)
+        parts = found.named(self.fitted)
         cells = np.stack(list(parts.values()), axis=1)
         datatype, names = datatype_of(self.groups), list(parts)
         tensors: list[tuple[Tensor, Sequence[Any]]] = [
-            (Tensor(LABEL, datatype), self._class_names(chosen)),
-            (Tensor("against", datatype), self._class_names(against)),
+            (Tensor(LABEL, datatype), self._class_names(found.chosen)),
+            (Tensor("against", datatype), self._class_names(found.against)),
             (Tensor("contributions", "FP64", (-1, len(names))), [finite(cell) for cell in cells.ravel().tolist()]),
             (Tensor("columns", "BYTES", (len(names),)), names),
         ]
         return InferResponse(tensors, self._note(request, table))
-
-    def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        """The contribution of each column to the log-odds, by name; the predicted class and the runner-up."""
-        found = explained(self.fitted, table, run=runner.map)
-        return found.named(self.fitted), found.chosen, found.against
 
     def _table(self, request: InferRequest) -> Table:
         """The rows as the model reads them; a column that is not sent is missing in all of them."""
@@ -176,27 +167,13 @@ class ServedClasses(ServedModel):
 
 
 class ServedNetwork(ServedClasses):
-    """A network that was learned with a class."""
+    """A network that was learned with a class; it keeps what it built for a question, so it answers one at a time."""
 
     kind = "a network"
 
     def __init__(self, fitted: Any) -> None:
-        self.lock = threading.Lock()  # a network keeps what it built for a question
+        self.lock = threading.Lock()
         super().__init__(fitted)
-
-    def _groups(self) -> list[Any]:
-        return list(self.fitted.levels[self.fitted.target])
-
-    def _proba(self, table: Table, runner: Runner) -> Any:
-        with self.lock:
-            return self.fitted.proba(table, self.fitted.target, runner.map)
-
-    def _reasons(self, table: Table, runner: Runner) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        with self.lock:
-            found = explained_rows(self.fitted, table, self.fitted.target, run=runner.map)
-        names: dict[Any, str] = dict(labels(key for key in found.parts if key is not ROOT))
-        names[ROOT] = apart(PRIOR, names.values())
-        return {names[key]: part for key, part in found.parts.items()}, found.chosen, found.against
 
 
 class ServedCentres(ServedModel):
