@@ -86,10 +86,7 @@ def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0)
     line = f"Classes are predicted by logistic regression with a penalty of {penalty:g}: {found.n_iter} iterations"
     notes = [note for note in (f"{line}, started at naive Bayes.", _separable(rows, found)) if note]
     natural = rows.basis @ found.values[1:]
-    weights = {
-        leaf.key: np.ascontiguousarray(natural[a:b].T)
-        for leaf, (a, b) in zip(rows.leaves, pairwise(rows.ends), strict=True)
-    }
+    weights = tuple(np.ascontiguousarray(natural[a:b].T) for a, b in pairwise(rows.ends))
     own = LinearWeights(weights, found.values[0], penalty, found.n_iter)
     return replace(fitted, linear=own, calibration=None).with_notes(*notes)
 

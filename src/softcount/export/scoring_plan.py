@@ -172,11 +172,10 @@ def scoring_plan(model: Fitted) -> ScoringPlan:
     with np.errstate(divide="ignore"):
         bias = np.log(model.shares) if learned is None else learned.bias
     scaled, params, terms = _scales(model), model.params, []
-    for leaf in model.model.leaves:
+    for place, leaf in enumerate(model.model.leaves):
         sizes = [len(model.schema[key].levels) for key in leaf.columns]
         if model.linear is not None:
-            weights = model.linear.weights[leaf.key]
-            found = leaf.family.weighted_formula(weights, leaf.setting, leaf.columns, sizes)
+            found = leaf.family.weighted_formula(model.linear.weights[place], leaf.setting, leaf.columns, sizes)
         else:
             found = leaf.family.formula(params[leaf.key], leaf.columns, sizes)
         terms.append(_term(leaf, found, scaled.get(leaf.key)))

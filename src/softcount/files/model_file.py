@@ -145,13 +145,13 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         history=history_document(model),
         record=record_document(model.record),
         estimator={},
-        **(_file_scorers(model, nodes, arrays) if isinstance(model, Fitted) else {}),
+        **(_file_scorers(model, arrays) if isinstance(model, Fitted) else {}),
     )
     found: Document = msgspec.to_builtins(filed)
     return found
 
 
-def _file_scorers(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Document:
+def _file_scorers(model: Fitted, arrays: Arrays) -> Document:
     """Encode the scorers of a classifier that are present."""
     found = {
         "calibration": model.calibration,
@@ -159,13 +159,9 @@ def _file_scorers(model: Fitted, leaves: Sequence[Node], arrays: Arrays) -> Docu
         "aode": model.aode,
         "ensemble": model.ensemble if model.aode is None else None,
         "column_weights": model.weights,
+        "linear": model.linear,
     }
-    document = {name: encode(own, arrays, name) for name, own in found.items() if own is not None}
-    if model.linear is not None:
-        from softcount.files.scorers import linear_document  # loads the ensemble's classes
-
-        document["linear"] = linear_document(model.linear, leaves, arrays)
-    return document
+    return {name: encode(own, arrays, name) for name, own in found.items() if own is not None}
 
 
 def _find_following(model: Learned) -> set[Key]:

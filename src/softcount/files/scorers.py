@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify.aode import MOST_BYTES, AodeCounts, AodeLayout, bytes_of, whole
@@ -19,7 +18,7 @@ from softcount.classify.features import Terms
 from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.classify.recipes import ALL_RECIPES, LARGEST
 from softcount.errors import ModelFileError
-from softcount.files.codec import Arrays, decode, encode, finite_array, key_of, require
+from softcount.files.codec import Arrays, decode, finite_array, key_of, require
 from softcount.fitted.fitted import ColumnWeights, LinearWeights
 from softcount.models.nodes import Node
 from softcount.table.schema import Schema
@@ -166,28 +165,14 @@ def weights_from(document: Any, arrays: Arrays, leaves: int, groups: int) -> Col
     return found
 
 
-class FiledLinear(Struct, frozen=True):
-    """`LinearWeights` with the weights in the order of the leaves."""
-
-    weights: tuple[np.ndarray, ...]
-    bias: np.ndarray
-    penalty: float
-    n_iter: int
-
-
-def linear_document(found: LinearWeights, leaves: Sequence[Node], arrays: Arrays) -> Any:
-    own = tuple(np.ascontiguousarray(found.weights[leaf.key]) for leaf in leaves)
-    return encode(FiledLinear(own, found.bias, float(found.penalty), int(found.n_iter)), arrays, "linear")
-
-
 def linear_from(document: Any, arrays: Arrays, leaves: Sequence[Node], groups: int) -> LinearWeights | None:
     if document is None:
         return None
     what = "its logistic regression"
-    found = decode(FiledLinear, document, arrays, "linear", what)
+    found = decode(LinearWeights, document, arrays, "linear", what)
     sound = found.penalty > 0 and 0 <= found.n_iter <= MOST_STEPS and len(found.weights) == len(leaves)
     require(sound, f"{what} makes no sense.")
     for own, leaf in zip(found.weights, leaves, strict=True):
         finite_array(own, (groups, leaf.family.width(leaf.setting)), what)
-    weights = {leaf.key: own for leaf, own in zip(leaves, found.weights, strict=True)}
-    return LinearWeights(weights, finite_array(found.bias, (groups,), what), found.penalty, found.n_iter)
+    finite_array(found.bias, (groups,), what)
+    return found

@@ -206,7 +206,8 @@ def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
         parts = fitted.ensemble.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
         return np.asarray(parts[:, pair[0]] - parts[:, pair[1]])
     if fitted.linear is not None:
-        own = fitted.linear.weights[leaf.key][list(pair)][:, bag.indices[inside]]
+        place = [own.key for own in fitted.model.leaves].index(leaf.key)
+        own = fitted.linear.weights[place][list(pair)][:, bag.indices[inside]]
         return np.asarray((own[0] - own[1]) * leaf.family.features(bag, leaf.setting).data[inside])
     params = {name: part[list(pair)] for name, part in fitted.estimates[leaf.key].items()}
     scores = word_figures(leaf).scores(params, bag.indices[inside] - 1, bag.data[inside])

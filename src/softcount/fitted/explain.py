@@ -111,7 +111,8 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
     words, 1 if the word occurs).
     """
     if model.linear is not None:
-        parts = [leaf.family.linear_of(model.linear.weights[leaf.key], leaf.setting) for leaf in model.model.leaves]
+        each = zip(model.model.leaves, model.linear.weights, strict=True)
+        parts = [leaf.family.linear_of(weights, leaf.setting) for leaf, weights in each]
         return np.concatenate([coef for coef, _ in parts], axis=1), model.linear.bias + sum(start for _, start in parts)
     with np.errstate(divide="ignore"):
         intercept = np.log(model.shares) if model.weights is None else model.weights.bias

@@ -524,13 +524,14 @@ class ColumnWeights(Struct, frozen=True, eq=False):
 
 
 class LinearWeights(Struct, frozen=True, eq=False):
-    """The (groups x features) weights of each leaf, the bias of every class, the penalty and the iteration count."""
+    """(groups x features) weights of each leaf in the model's order, class biases, the penalty and the iterations."""
 
-    weights: Mapping[Key, np.ndarray]
+    weights: tuple[np.ndarray, ...]
     bias: np.ndarray
     penalty: float
     n_iter: int
 
     def of(self, model: ClassModel) -> LinearStar:
         assert isinstance(model, Star)
-        return LinearStar(model, self.weights, self.bias)
+        weights = {leaf.key: own for leaf, own in zip(model.leaves, self.weights, strict=True)}
+        return LinearStar(model, weights, self.bias)
