@@ -72,30 +72,34 @@ def test_columns_held_out_are_what_refits_of_any_set_say():
     X[rng.random(X.shape) < 0.1] = np.nan
     scores = held_out_columns(sc.NaiveBayes(), X, y)
     for columns in [(0,), (1, 3), (0, 1, 2, 3)]:
-        told = softmax(scores.joint(columns), axis=1)
+        told = softmax(joint(scores, columns), axis=1)
         for fold in range(5):
             inside = scores.folds == fold
             other = sc.NaiveBayes().fit(X[~inside][:, columns], y[~inside])
             np.testing.assert_allclose(told[inside], other.predict_proba(X[inside][:, columns]), rtol=1e-8)
 
 
+def joint(scores, columns):
+    return scores.shares + scores.parts[:, np.asarray(columns, dtype=int)].sum(axis=1)
+
+
 def test_forward_steps_reach_what_the_best_of_all_sets_has():
     X, y = coded(400)
     scores = held_out_columns(sc.NaiveBayes(), X, y)
     found = sc.select_columns(sc.NaiveBayes(), X, y, criterion="log-loss")
-    best = min(np.mean(scores.losses(scores.joint(columns))) for columns in subsets(5))
-    reached = np.mean(scores.losses(scores.joint(found.columns)))
+    best = min(np.mean(scores.losses(joint(scores, columns))) for columns in subsets(5))
+    reached = np.mean(scores.losses(joint(scores, found.columns)))
     assert reached == pytest.approx(best, abs=0.004)
     # Of the two copies one is kept, and what comes first took most off the log-loss.
     assert len({0, 4} & set(found.columns)) == 1 and 3 in found.columns
     steps = forward(scores)
-    alone = [np.mean(scores.losses(scores.joint([place]))) for place in range(5)]
+    alone = [np.mean(scores.losses(joint(scores, [place]))) for place in range(5)]
     assert steps[0].log_loss == pytest.approx(min(alone), rel=1e-12)
     kept = [step.place for step in steps if step.kept]
     assert [step.kept for step in steps] == [True] * len(kept) + [False] * (5 - len(kept))
     for number, step in enumerate(steps):
         before = kept[: min(number, len(kept))]
-        gains = scores.losses(scores.joint(before)) - scores.losses(scores.joint([*before, step.place]))
+        gains = scores.losses(joint(scores, before)) - scores.losses(joint(scores, [*before, step.place]))
         assert step.adds == pytest.approx(gains.mean(), abs=1e-12)
         assert step.standard_error == pytest.approx(gains.std() / np.sqrt(400), rel=1e-9)
         assert step.kept == (step.adds > step.standard_error)

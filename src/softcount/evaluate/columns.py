@@ -39,12 +39,17 @@ NOTHING = 0.01
 """Columns of smaller weight are dropped."""
 
 
-class HeldColumns(Struct, frozen=True, eq=False):
-    """Held-out rows with their scores by the models of the other folds; the rows are the first axis of all arrays.
+ROWWISE = ("rows", "labels", "weights", "folds", "shares", "parts")
 
-    `shares` are log-shares of the classes; `parts` (rows x columns x classes) log-densities up to a constant.
+
+class ColumnScores(Struct, frozen=True, eq=False):
+    """Held-out rows with their scores by models of the other folds; the rows are the first axis of all arrays.
+
+    `shares` are log-shares of the classes; `parts` (rows x columns x classes) log-densities up to a constant. The score
+    of naive Bayes with any of the columns is `shares` plus the sum of their parts.
     """
 
+    keys: tuple[Key, ...]
     rows: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
@@ -52,33 +57,36 @@ class HeldColumns(Struct, frozen=True, eq=False):
     shares: np.ndarray
     parts: np.ndarray
 
-    def take(self, some: np.ndarray) -> HeldColumns:
-        return HeldColumns(*(getattr(self, name)[some] for name in self.__struct_fields__))
+    def take(self, some: np.ndarray) -> ColumnScores:
+        return replace(self, **{name: getattr(self, name)[some] for name in ROWWISE})
+
+    def losses(self, joint: np.ndarray) -> np.ndarray:
+        """Negative log-probability of every row's class, at most -log(1e-15)."""
+        with np.errstate(invalid="ignore"):
+            lost = log_sum_exp(joint, axis=1) - joint[np.arange(len(self.labels)), self.labels]
+        return np.asarray(np.fmin(lost, -np.log(SMALLEST)))
 
 
 def _hold_out_columns(
     models: FoldModels, table: Table, runner: Runner, part: float = 1.0, limited: bool = False
-) -> HeldColumns | None:
+) -> ColumnScores | None:
     """All labelled rows, or a random part of them; if `limited`, no cell decides alone. None if no row has a label."""
     drawn = Split(2, 1, part) if part < 1 else None
     found = models.map(table, runner, partial(_score_columns, drawn=drawn, limited=limited))
     if not found:
         return None
-    names = HeldColumns.__struct_fields__
-    return HeldColumns(*(np.concatenate([getattr(each, name) for each in found]) for name in names))
+    return replace(found[0], **{name: np.concatenate([getattr(each, name) for each in found]) for name in ROWWISE})
 
 
-def _score_columns(models: FoldModels, chunk: Chunk, drawn: Split | None, limited: bool) -> list[HeldColumns]:
-    found = []
+def _score_columns(models: FoldModels, chunk: Chunk, drawn: Split | None, limited: bool) -> list[ColumnScores]:
+    found, leaves = [], models.model.leaves
     for answers, parts in models.answers_by_column(chunk):
         own = list(parts.values())
         if limited:
-            leaves = models.model.leaves
             own = [bounded(part, models.model.is_sparse(leaf)) for leaf, part in zip(leaves, own, strict=True)]
-        folds = np.full(len(answers.rows), answers.fold)
-        held = HeldColumns(
-            answers.rows, answers.labels, answers.weights, folds, answers.joint, np.stack(own, axis=1)
-        )  # fmt: skip
+        keys, folds = tuple(leaf.key for leaf in leaves), np.full(len(answers.rows), answers.fold)
+        shares, each = answers.joint, np.stack(own, axis=1)
+        held = ColumnScores(keys, answers.rows, answers.labels, answers.weights, folds, shares, each)
         found.append(held if drawn is None else held.take((drawn.of(chunk) == 0)[held.rows - chunk.start]))
     return found
 
@@ -91,7 +99,7 @@ def fit_column_weights(
 ) -> Fitted:
     """The model with a weight for every column; a note says which were dropped, or why there are none."""
 
-    def hold_out(table: Table) -> HeldColumns | None:
+    def hold_out(table: Table) -> ColumnScores | None:
         models = fold_models(table, plan, runner, Split(FOLDS, 0), classes)
         if models is None:
             return None
@@ -117,44 +125,17 @@ def fit_column_weights(
     return fitted.with_notes(f"columns of weight 0: {', '.join(map(repr, keys))}.") if keys else fitted
 
 
-def _learn_weights(held: HeldColumns, penalty: float) -> SharedWeights:
+def _learn_weights(held: ColumnScores, penalty: float) -> SharedWeights:
     return fit_weights(held.parts, held.labels, held.weights, np.zeros(held.parts.shape[1]), penalty)
 
 
-def _loss(inside: HeldColumns, out: HeldColumns, penalty: float) -> float:
+def _loss(inside: ColumnScores, out: ColumnScores, penalty: float) -> float:
     scores = _learn_weights(inside, penalty).scores(out.parts)
     own = scores[np.arange(len(scores)), out.labels] - softmax_rows(scores)[1]
     return float(-(out.weights @ own))
 
 
 # Forward selection of columns.
-
-
-class ColumnScores(Struct, frozen=True, eq=False):
-    """Held-out rows, each scored by a model of the other folds: log-shares of the classes, and contributions of
-    columns.
-
-    `parts` is (columns x rows x classes): log-densities up to a constant. The score of naive Bayes with any of the
-    columns is `shares` plus the sum of their parts.
-    """
-
-    keys: list[Key]
-    classes: list[Any]
-    shares: np.ndarray
-    parts: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-    folds: np.ndarray
-
-    def losses(self, joint: np.ndarray) -> np.ndarray:
-        """Negative log-probability of every row's class, at most -log(1e-15)."""
-        with np.errstate(invalid="ignore"):
-            lost = log_sum_exp(joint, axis=1) - joint[np.arange(len(self.labels)), self.labels]
-        return np.asarray(np.fmin(lost, -np.log(SMALLEST)))
-
-    def joint(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
-        """(rows x classes) log of share times density by some of the columns."""
-        return np.asarray(self.shares + self.parts[np.asarray(columns, dtype=np.int64)].sum(axis=0))
 
 
 def column_scores(
@@ -179,10 +160,7 @@ def column_scores(
         held = _hold_out_columns(models, table, runner)
         if held is None:
             raise DataError("no row has a label.")
-        held = held.take(np.argsort(held.rows, kind="stable"))
-        keys, parts = [leaf.key for leaf in models.model.leaves], np.ascontiguousarray(held.parts.swapaxes(0, 1))
-        names = list(models.settled.classes)
-        return ColumnScores(keys, names, held.shares, parts, held.labels, held.weights, held.folds)
+        return held.take(np.argsort(held.rows, kind="stable"))
 
     return retyping(table, score, runner)
 
@@ -206,10 +184,10 @@ def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
     It stops if the best gain is below its standard error, or after `most` columns. A column that repeats another adds
     little once that one is in, or does harm: naive Bayes would count it twice.
     """
-    weights, mass = scores.weights, scores.weights.sum()
+    weights, mass, parts = scores.weights, scores.weights.sum(), np.ascontiguousarray(scores.parts.swapaxes(0, 1))
 
     def add(place: int) -> ForwardStep:
-        losses = scores.losses(joint + scores.parts[place])
+        losses = scores.losses(joint + parts[place])
         adds = float(weights @ (own - losses) / mass)
         spread = float(weights @ (own - losses - adds) ** 2 / mass)
         return ForwardStep(place, adds, float(np.sqrt(spread / mass)), float(weights @ losses / mass))
@@ -224,6 +202,6 @@ def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
             return [*kept, *(replace(step, kept=False) for step in tried)]
         kept.append(best)
         left.remove(best.place)
-        joint += scores.parts[best.place]
+        joint += parts[best.place]
         own = scores.losses(joint)
     return kept
