@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, norm
 
 from softcount.classify.encode import EncodedRows
 from softcount.classify.features import FEW, ApartFromMost, Features, Indicators, MatrixFeatures, PairCounts, Terms
-from softcount.classify.logistic import Abreast, Conditional, lowest
+from softcount.classify.logistic import Abreast, Conditional, Curvature, lowest
 from softcount.classify.members import AodeTables, BlockMoments, Training
 from softcount.classify.recipes import RECIPES, choose_pairs, fit_weights, leave_one_out
 
@@ -223,7 +223,7 @@ def test_coefficients_are_where_the_penalised_loss_is_flat(classes):
         Features(training.terms.indicators(training.codes), lines), training.labels, training.weights, classes
     )
     penalty = np.full(problem.features.width, 0.7)
-    found, _ = problem.solved(penalty, most=500, tol=1e-14)
+    (found,), _ = Abreast((problem,)).lowest([penalty], [Curvature.of(problem)], None, 500, 1e-14)
 
     def loss(coefficients):
         values, slopes = Abreast((problem,)).losses(coefficients[None], penalty[None])
@@ -245,7 +245,8 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
     training = drawn(rows=200, classes=2, seed=2)
     indicators = training.terms.indicators(training.codes)
     problem = Conditional(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
-    found, _ = problem.solved(np.full(problem.features.width, 2.0), most=500, tol=1e-14)
+    penalty = np.full(problem.features.width, 2.0)
+    (found,), _ = Abreast((problem,)).lowest([penalty], [Curvature.of(problem)], None, 500, 1e-14)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
     theirs.fit(indicators.first(indicators.width)[:, 1:], training.labels, training.weights)
     np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)

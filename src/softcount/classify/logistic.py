@@ -142,23 +142,6 @@ class Conditional(Struct, frozen=True, eq=False):
     def columns(self) -> int:
         return 1 if self.classes == 2 else self.classes
 
-    def solved(
-        self,
-        penalty: np.ndarray,
-        start: np.ndarray | None = None,
-        most: int = 60,
-        tol: float = 1e-4,
-        near: bool = False,
-    ) -> tuple[np.ndarray, int]:
-        """The coefficients of least penalised loss, and the number of iterations.
-
-        A start that is `near` the optimum also gives the curvature.
-        """
-        curve = _Curvature.of(self) if start is None or not near else _Curvature.around(self, start)
-        starts, shapes = None if start is None else [start], [curve.penalised(self, penalty)]
-        found, steps = Abreast((self,)).lowest([penalty], starts, shapes, most, tol)
-        return found[0], int(steps[0])
-
 
 class Abreast(Struct, frozen=True, eq=False, dict=True):
     """Several problems, such as folds, solved side by side: one product serves all.
@@ -235,26 +218,23 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
 
     def path(self, penalties: Iterable[Sequence[np.ndarray]]) -> Iterator[list[np.ndarray]]:
         """Coefficients of all problems under one penalty after the other, to rough tolerances."""
-        shapes, starts = [_Curvature.of(problem) for problem in self.problems], None
+        shapes, starts = [Curvature.of(problem) for problem in self.problems], None
         for each in penalties:
-            bent = [
-                shape.penalised(problem, penalty)
-                for shape, problem, penalty in zip(shapes, self.problems, each, strict=True)
-            ]
-            starts, _ = self.lowest(each, starts, bent, MOST_STEPS, ROUGH, ROUGH_ROWS)
+            starts, _ = self.lowest(each, shapes, starts, MOST_STEPS, ROUGH, ROUGH_ROWS)
             yield starts
 
     def lowest(
         self,
         penalties: Sequence[np.ndarray],
+        shapes: Sequence[Curvature],
         starts: Sequence[np.ndarray] | None,
-        shapes: Sequence[_Curvature],
         most: int,
         tol: float,
         each_row: float = 0.0,
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """The coefficients of least penalised loss, by L-BFGS in preconditioned coordinates, and the iterations."""
-        frame = _Coordinates.of(self, shapes)
+        every = zip(shapes, self.problems, penalties, strict=True)
+        frame = _Coordinates.of(self, [shape.penalised(problem, penalty) for shape, problem, penalty in every])
         penalty = self.spread_out(penalties, 1.0)
         shape = (len(self.problems), 1 + self.width, self.problems[0].columns)
 
@@ -301,7 +281,7 @@ def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return values, shares
 
 
-class _Curvature(Struct, frozen=True, eq=False):
+class Curvature(Struct, frozen=True, eq=False):
     """Curvature of the loss: `curve` is that of the intercept, `means` are of the features.
 
     `moments` are second moments of the features scaled together, `squares` those of each of the others; with a penalty,
@@ -314,14 +294,14 @@ class _Curvature(Struct, frozen=True, eq=False):
     means: np.ndarray
 
     @classmethod
-    def of(cls, problem: Conditional) -> _Curvature:
+    def of(cls, problem: Conditional) -> Curvature:
         """At coefficients of 0."""
         curve = float(problem.weights.sum())
         curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
         return cls(curve, *problem.features.moments(problem.weights), np.zeros(problem.features.width))
 
     @classmethod
-    def around(cls, problem: Conditional, start: np.ndarray) -> _Curvature:
+    def around(cls, problem: Conditional, start: np.ndarray) -> Curvature:
         """At the coefficients `start`, averaged over the classes."""
         rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
         some, dense = problem.features.indicators.take(rows), problem.features.dense[rows]
@@ -338,13 +318,13 @@ class _Curvature(Struct, frozen=True, eq=False):
         squares = some.squares(heavy)[first:] - means[first:cut] ** 2
         return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
 
-    def penalised(self, problem: Conditional, penalty: np.ndarray) -> _Curvature:
+    def penalised(self, problem: Conditional, penalty: np.ndarray) -> Curvature:
         """Second derivatives of the loss with a penalty."""
         pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
         first, last = problem.features.turned_first, problem.features.indicators.width
         together = self.curve * self.moments
         together[np.diag_indices(len(together))] += np.concatenate([pull[:first], pull[last:]])
-        return _Curvature(self.curve, together, self.curve * self.squares + pull[first:last], self.means)
+        return Curvature(self.curve, together, self.curve * self.squares + pull[first:last], self.means)
 
 
 class _Coordinates(Struct, frozen=True, eq=False):
@@ -364,7 +344,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
     means: np.ndarray  # (problems x 1 + width x 1)
 
     @classmethod
-    def of(cls, problems: Abreast, shapes: Sequence[_Curvature]) -> _Coordinates:
+    def of(cls, problems: Abreast, shapes: Sequence[Curvature]) -> _Coordinates:
         first, more, _ = problems.layout
         places = 1 + np.arange(problems.width)
         between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scipy.optimize import minimize_scalar
 
 from softcount.classify.features import Features, MatrixFeatures
-from softcount.classify.logistic import Conditional, contrast_classes
+from softcount.classify.logistic import Abreast, Conditional, Curvature, contrast_classes
 from softcount.core.lazy import sparse
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
@@ -160,20 +160,21 @@ def fit_weights(rows: LinearRows, naive: Weighting, penalty: float, cold: bool =
     whole = MatrixFeatures(sparse.hstack([nothing, parts[:, varying]], format="csr"))
     features = Features(whole, np.zeros((parts.shape[0], 0)))
     problem = Conditional(features, rows.labels, rows.weights, rows.groups)
-    start = None
+    starts, shape = None, Curvature.of(problem)
     if not cold:
         values = naive.values * _best_share(rows, naive)
         bias = values[0] + constant @ values[1:]
-        start = contrast_classes(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))
+        starts = [contrast_classes(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))]
+        shape = Curvature.around(problem, starts[0])
     # Scikit-learn penalises the difference of the weights of two classes, and all weights of more classes.
     scale = 2.0 if rows.groups == 2 else 1.0
     each = np.full(problem.features.width, penalty * scale)
-    found, steps = problem.solved(each, start, MOST_STEPS, CLOSE, near=not cold)
+    (found,), (steps,) = Abreast((problem,)).lowest([each], [shape], starts, MOST_STEPS, CLOSE)
     centred = np.hstack([-found / 2, found / 2]) if rows.groups == 2 else found - found.mean(axis=1, keepdims=True)
     values = naive.values.copy()
     values[1 + varying] = centred[2:]
     values[0] = centred[0] - constant @ naive.values[1:]
-    return Weighting(values, steps)
+    return Weighting(values, int(steps))
 
 
 def _best_share(rows: LinearRows, naive: Weighting) -> float:
