@@ -17,7 +17,7 @@ import pytest
 import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError, ModelFileError
-from spoiling import Change, put, say, spoilt
+from spoiling import Change, drop, put, say, spoilt
 
 FRAME, LABELS = fruit()
 
@@ -152,6 +152,7 @@ ARRAYS: dict[str, tuple[Change, str]] = {
     "rates beyond all rows": (put("params/'visits'/rate", lambda a: a * 1e300), "rate is beyond 1e+150"),
     "means as truths": (put("params/'size'/mean", lambda a: a > 0), "not make sense"),
     "counts as truths": (put("counts/'size'/hi", lambda a: a > 0), "make no sense"),
+    "half of the counts": (drop("counts/'size'/hi"), "the counts of column 'size' make no sense"),
     "counts beyond all sums": (put("counts/'colour'/hi", lambda a: a * 1e300), "make no sense"),
     "a prior for every class": (put("hyper/'size'/floor", lambda a: np.stack([a, a])), "floor has the shape"),
     "one mean too many": (put("params/'size'/mean", lambda a: [1.0, 2.0, 3.0]), "each of 2 groups"),

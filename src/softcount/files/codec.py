@@ -304,8 +304,8 @@ def counts_from(parts: Arrays, shape: tuple[int, ...], name: str) -> Twofold:
     if "cells" in parts:
         pair = Twofold.of(_unpack(parts, shape, wrong))
     else:
+        require(parts.keys() == {"hi", "lo"}, wrong)
         pair = Twofold(parts["hi"], parts["lo"])
-        sound = parts.keys() == {"hi", "lo"} and pair.hi.dtype == pair.lo.dtype == np.float64
-        require(sound and pair.hi.shape == pair.lo.shape == shape, wrong)
+        require(pair.hi.dtype == pair.lo.dtype == np.float64 and pair.hi.shape == pair.lo.shape == shape, wrong)
     require((np.abs(pair.value) <= LARGEST_COUNT).all(), wrong)
     return pair
