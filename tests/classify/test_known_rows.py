@@ -69,14 +69,14 @@ def test_the_same_rows_are_drawn_however_the_table_is_cut(given, cuts, monkeypat
     assert set(found.numbers) <= set(known) and (np.diff(found.numbers) > 0).all()
 
 
-def test_no_more_is_held_than_a_quarter_over_what_is_drawn(given, monkeypatch):
+def test_no_more_is_held_than_a_quarter_over_what_is_drawn(given):
     fitted, opened, _, _ = given
-    monkeypatch.setattr(drawing, "MOST_ROWS", 100)
     (whole,) = opened().chunks()
-    kept = drawing._Drawn(fitted.schema, 0)
+    kept = drawing._LowestRows(100)
     for a in range(0, 20 * ROWS, 30):
         part = whole.take(slice(a % ROWS, a % ROWS + 30))
-        kept.add(type(part)(a, 30, part.reals, part.codes, part.wide, (), part.labels, part.weights))
+        chunk = type(part)(a, 30, part.reals, part.codes, part.wide, (), part.labels, part.weights)
+        kept.add(*drawing.draw_rows(fitted.schema, kept.limit, chunk))
         assert sum(len(part.labels) for _, part in kept.parts) <= 125 + 30
     assert len(kept.known(np.arange(2)).labels) == 100
 

@@ -365,21 +365,24 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     A long table is read once and never held. `classes` are those of coded labels. Rows on other machines are drawn
     there.
     """
-    found = _Drawn(fitted.schema, _usual_words(fitted))
+    schema = fitted.schema
+    cells = max(1, len(column_keys(schema)) + _usual_words(fitted))
+    found = _LowestRows(max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // cells)))
     if not runner.keeps_rows:  # the workers of an engine draw
         raw = runner.encoded(table)
         try:
             rows, known = runner.settled(table, raw, table.settle()), raw.n_rows - table.unknown_labels
             if known > found.most:  # six deviations more than are wanted, of which the lowest are kept
                 found.limit = np.uint64((found.most + 6.0 * found.most**0.5) / known * (2.0**64 - 2.0**12))
-            for part in rows.each(partial(draw_rows, fitted.schema, found.words, found.limit)):
-                found.join(part)
+            for part in rows.each(partial(draw_rows, schema, found.limit)):
+                found.add(*part)
         finally:
             raw.close()
         places = {name: place for place, name in enumerate(fitted.names)}
-        return found.known(np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64))
+        order = np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64)
+        return found.known(order)
     for chunk in table.chunks(runner.map):
-        found.add(chunk)
+        found.add(*draw_rows(schema, found.limit, chunk))
     drawn = found.known(class_places(fitted, table, classes))
     if len(drawn.labels) < drawn.of:
         # Return the memory that a long table was read into: of a CSV of 300 MB, Arrow and the C library keep 50 MB.
@@ -392,12 +395,17 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     return drawn
 
 
-def draw_rows(schema: Schema, words: int, limit: np.uint64, chunk: Chunk) -> _Drawn:
-    """The rows of a chunk whose mixed numbers are below a limit."""
-    found = _Drawn(schema, words)
-    found.limit = limit
-    found.add(chunk)
-    return found
+def draw_rows(schema: Schema, limit: np.uint64, chunk: Chunk) -> tuple[np.ndarray, KnownRows, np.ndarray]:
+    """Hashed numbers up to a limit, their rows of a chunk, and how many rows each label has, drawn or not."""
+    labels = np.full(chunk.n_rows, -1) if chunk.labels is None else chunk.labels
+    weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+    known = np.flatnonzero((labels >= 0) & (weights > 0))
+    keys = mixed(mixed(known.astype(np.uint64) + np.uint64(chunk.start)) ^ SALT)
+    kept = keys <= limit
+    rows = known[kept]
+    encoded = EncodedRows.of(schema, [chunk.take(rows)])
+    part = KnownRows(encoded, labels[rows].astype(np.int64), weights[rows], rows + chunk.start, len(rows))
+    return keys[kept], part, np.bincount(labels[known])
 
 
 def class_places(fitted: Fitted, table: Table, classes: Sequence[object] | None) -> np.ndarray:
@@ -415,42 +423,20 @@ def _usual_words(fitted: Fitted) -> int:
     return int(total / max(fitted.counts.rows, 1.0))
 
 
-class _Drawn:
-    """The rows of lowest hashed numbers: the draw does not depend on the borders of chunks.
+class _LowestRows:
+    """The `most` rows of lowest hashed numbers: the draw does not depend on the borders of chunks."""
 
-    A row is taken to have this many `words`.
-    """
-
-    def __init__(self, schema: Schema, words: int) -> None:
-        self.schema, self.words = schema, words
-        cells = max(1, len(column_keys(schema)) + words)
-        self.most = max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // cells))
-        self.limit = np.uint64(2**64 - 1)
+    def __init__(self, most: int) -> None:
+        self.most, self.limit = most, np.uint64(2**64 - 1)
         self.of = np.zeros(0, dtype=np.int64)  # rows of every label, by its code
         self.parts: list[tuple[np.ndarray, KnownRows]] = []
 
-    def add(self, chunk: Chunk) -> None:
-        labels = np.full(chunk.n_rows, -1) if chunk.labels is None else chunk.labels
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        known = np.flatnonzero((labels >= 0) & (weights > 0))
-        self._count(np.bincount(labels[known]))
-        keys = mixed(mixed(known.astype(np.uint64) + np.uint64(chunk.start)) ^ SALT)
-        kept = keys <= self.limit
-        rows = known[kept]
-        encoded = EncodedRows.of(self.schema, [chunk.take(rows)])
-        part = KnownRows(encoded, labels[rows].astype(np.int64), weights[rows], rows + chunk.start, len(rows))
-        self.parts.append((keys[kept], part))
-        self._draw(self.most // 4)
-
-    def _count(self, more: np.ndarray) -> None:
-        counted = np.zeros(max(len(self.of), len(more)), dtype=np.int64)
+    def add(self, keys: np.ndarray, part: KnownRows, of: np.ndarray) -> None:
+        counted = np.zeros(max(len(self.of), len(of)), dtype=np.int64)
         counted[: len(self.of)] += self.of
-        counted[: len(more)] += more
+        counted[: len(of)] += of
         self.of = counted
-
-    def join(self, other: _Drawn) -> None:
-        self._count(other.of)
-        self.parts += other.parts
+        self.parts.append((keys, part))
         self._draw(self.most // 4)
 
     def _draw(self, slack: int = 0) -> None:
@@ -464,8 +450,6 @@ class _Drawn:
         """The drawn rows in the order of the table, their labels being `places` of the codes."""
         self._draw()
         parts = [part for _, part in self.parts]
-        if not parts:
-            parts = [KnownRows(EncodedRows.of(self.schema, []), *(np.zeros(0, dtype=np.int64),) * 3, 0)]
         rows = EncodedRows.together([part.rows for part in parts])
         labels, weights, numbers = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "weights", "numbers")
