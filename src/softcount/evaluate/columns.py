@@ -49,7 +49,7 @@ class ColumnScores(Struct, frozen=True, eq=False):
     of naive Bayes with any of the columns is `shares` plus the sum of their parts.
     """
 
-    keys: tuple[Key, ...]
+    keys: list[Key]
     rows: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
@@ -72,7 +72,7 @@ def _hold_out_columns(
 ) -> ColumnScores | None:
     """All labelled rows, or a random part of them; if `limited`, no cell decides alone. None if no row has a label."""
     drawn = Split(2, 1, part) if part < 1 else None
-    found = models.map(table, runner, partial(_score_columns, drawn=drawn, limited=limited))
+    found: list[ColumnScores] = models.map(table, runner, partial(_score_columns, drawn=drawn, limited=limited))
     if not found:
         return None
     return replace(found[0], **{name: np.concatenate([getattr(each, name) for each in found]) for name in ROWWISE})
@@ -84,7 +84,7 @@ def _score_columns(models: FoldModels, chunk: Chunk, drawn: Split | None, limite
         own = list(parts.values())
         if limited:
             own = [bounded(part, models.model.is_sparse(leaf)) for leaf, part in zip(leaves, own, strict=True)]
-        keys, folds = tuple(leaf.key for leaf in leaves), np.full(len(answers.rows), answers.fold)
+        keys, folds = [leaf.key for leaf in leaves], np.full(len(answers.rows), answers.fold)
         shares, each = answers.joint, np.stack(own, axis=1)
         held = ColumnScores(keys, answers.rows, answers.labels, answers.weights, folds, shares, each)
         found.append(held if drawn is None else held.take((drawn.of(chunk) == 0)[held.rows - chunk.start]))
