@@ -31,7 +31,7 @@ def chunk_of(reals: Any, weights: Any = None, labels: Any = None) -> Chunk:
     reals = np.asarray(reals, dtype=float)
     nothing = np.zeros((len(reals), 0))
     return Chunk(
-        0, len(reals), reals, nothing.astype(np.uint8), nothing.astype(np.int32), None,
+        0, len(reals), reals, nothing.astype(np.uint8), nothing.astype(np.int32), (),
         None if labels is None else np.asarray(labels, dtype=np.int32),
         None if weights is None else np.asarray(weights, dtype=float),
     )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from operator import add
 from typing import Any
 
@@ -26,11 +25,7 @@ from softcount.table.chunk import Chunk
 
 SKETCH_ROWS = 4096
 """Distinct rows that seeds are drawn from; a larger table is sampled by a hash of each row's content."""
-
-
 LARGEST = np.uint64(2**64 - 1)
-FEW_TIMES = 2
-"""Multiple of the sketch that is searched for distinct rows first, among the smallest hashes."""
 
 
 class Sketch(Struct, frozen=True):
@@ -84,125 +79,99 @@ def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, mar
     """The table's distinct rows, or a sample of them that does not depend on the order of rows.
 
     Rows of different known classes are distinct. `marked` sparse blocks are text, whose first column says whether there
-    is a document.
+    is a document. Rows with sparse blocks come in the order of their hashes, others are sorted by value.
     """
-    if not isinstance(chunks, Sequence):
-        return _sketched(chunks.total(light_rows), measures)
-    if chunks[0].bags:
-        return _bag_sketch(chunks, measures, marked)
-    found = LightRows.none(chunks[0])
-    for chunk in chunks:
-        found = found.with_rows(chunk)
-    return _sketched(found, measures)
-
-
-def _sketched(found: LightRows, measures: Measures) -> Sketch:
-    if not len(found.rows):
+    if isinstance(chunks, Sequence):
+        found = distinct_rows(chunks[0])
+        for chunk in chunks[1:]:
+            found = found + distinct_rows(chunk, found.last)
+    else:
+        found = chunks.total(distinct_rows_on_worker)
+    if not len(found.weights):
         raise DataError("the table has no rows with weight.")
-    chunk = _decoded(found.rows, found.weights, found.like)
-    return Sketch(chunk, *_coordinates(chunk, measures), found.mass, found.limit == LARGEST)
+    chunk = replace(found.rows, weights=found.weights)
+    columns = [*chunk.wide.T, *([] if chunk.labels is None else [chunk.labels]), *chunk.codes.T, *chunk.reals.T]
+    order = np.lexsort(columns) if columns and not chunk.bags else np.arange(chunk.n_rows)
+    chunk = chunk.take(order[order < SKETCH_ROWS])
+    chunk = replace(chunk, start=0, reals=np.ascontiguousarray(chunk.reals) + 0.0)  # -0.0 is 0.0
+    texts = tuple(_roots(bag, marked) for bag in chunk.bags)
+    return Sketch(chunk, *_coordinates(chunk, measures), found.mass, found.whole, texts)
 
 
-class LightRows(Struct, frozen=True):
-    """The distinct rows with the smallest hashes, as bytes; those of two sets of rows add up to those of both.
+class DistinctRows(Struct, frozen=True):
+    """Distinct rows with the smallest hashes, in that order, and their weights: `most`, one more if there are more.
 
-    `like` is a chunk of the same columns, `mass` the weight of all rows, and no row has a hash above `limit`.
+    Those of two parts add up to those of both. Rows are a chunk or a matrix; `mass` is the weight of all rows.
     """
 
-    like: Chunk
-    rows: np.ndarray
+    hashes: np.ndarray
+    rows: Any
     weights: np.ndarray
+    most: int
     mass: float = 0.0
-    limit: np.uint64 = LARGEST
 
     @classmethod
-    def none(cls, chunk: Chunk) -> LightRows:
-        return cls(chunk, _as_bytes(chunk)[:0], np.zeros(0))
+    def of(cls, hashes: np.ndarray, rows: Any, weights: np.ndarray, most: int, mass: float = 0.0) -> DistinctRows:
+        distinct, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+        summed, kept = np.bincount(which, weights, len(first)), first[: most + 1]
+        own = rows.take(kept) if isinstance(rows, Chunk) else rows[kept]
+        return cls(distinct[: most + 1], own, summed[: most + 1], most, mass)
 
-    def with_rows(self, chunk: Chunk) -> LightRows:
-        rows, extra = _as_bytes(chunk), chunk.weights if chunk.weights is not None else np.ones(chunk.n_rows)
-        marks, limit = _hash(rows), self.limit
-        light = (marks <= limit) & (extra > 0)
-        lightest = _smallest(marks[light])
-        if len(lightest) > SKETCH_ROWS:
-            limit = lightest[SKETCH_ROWS - 1]
-            light &= marks <= limit
-        return self._joined(rows[light], extra[light], float(extra.sum()), limit)
+    def __add__(self, other: DistinctRows) -> DistinctRows:
+        hashes, weights = (np.concatenate([getattr(x, name) for x in (self, other)]) for name in ("hashes", "weights"))
+        return DistinctRows.of(hashes, _append(self.rows, other.rows), weights, self.most, self.mass + other.mass)
 
-    def __add__(self, other: LightRows) -> LightRows:
-        return self._joined(other.rows, other.weights, other.mass, min(self.limit, other.limit))
+    @property
+    def whole(self) -> bool:
+        return len(self.hashes) <= self.most
 
-    def _joined(self, rows: np.ndarray, weights: np.ndarray, mass: float, limit: np.uint64) -> LightRows:
-        distinct, which = np.unique(np.concatenate([self.rows, rows]), return_inverse=True)
-        summed = np.bincount(which, np.append(self.weights, weights), minlength=len(distinct))
-        if len(distinct) <= SKETCH_ROWS:
-            merged = distinct, summed, limit
-        else:
-            marks = _hash(distinct)
-            chosen = np.sort(np.argsort(marks, kind="stable")[:SKETCH_ROWS])
-            merged = distinct[chosen], summed[chosen], marks[chosen].max()
-        return LightRows(self.like, *merged[:2], self.mass + mass, merged[2])
+    @property
+    def last(self) -> np.uint64:
+        """The largest hash that further rows may have."""
+        return LARGEST if self.whole else self.hashes[-1]
 
 
-def _smallest(marks: np.ndarray) -> np.ndarray:
-    """The distinct marks in order, or the smallest of them, more than `SKETCH_ROWS`: all take 20 times as long.
-
-    >>> _smallest(np.array([3, 1, 3], dtype=np.uint64)).tolist()
-    [1, 3]
-    """
-    if len(marks) > FEW_TIMES * SKETCH_ROWS:
-        found = np.unique(np.partition(marks, FEW_TIMES * SKETCH_ROWS)[: FEW_TIMES * SKETCH_ROWS])
-        if len(found) > SKETCH_ROWS:
-            return found
-    return np.unique(marks)
+def _append(one: Any, other: Any) -> Any:
+    if not isinstance(one, Chunk):
+        return sparse.vstack([one, other], format="csr") if sparse.issparse(one) else np.concatenate([one, other])
+    names = [name for name in ("reals", "codes", "wide", "labels") if getattr(one, name) is not None]
+    stores = {name: _append(getattr(one, name), getattr(other, name)) for name in names}
+    bags = tuple(map(_append, one.bags, other.bags))
+    return replace(one, n_rows=one.n_rows + other.n_rows, bags=bags, **stores)
 
 
-def light_rows(chunk: Chunk) -> LightRows:
+def distinct_rows(chunk: Chunk, last: np.uint64 = LARGEST) -> DistinctRows:
+    """The distinct rows of a chunk that have weight, up to a hash of `last`."""
+    weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+    chunk = replace(chunk, weights=None, borders=None, bags=tuple(map(_clean, chunk.bags)))
+    hashes = _hash_rows(chunk)
+    kept = np.flatnonzero((hashes <= last) & (weights > 0))
+    first = DistinctRows.of(hashes[kept], kept, weights[kept], SKETCH_ROWS, float(weights.sum()))
+    return replace(first, rows=chunk.take(first.rows))
+
+
+def distinct_rows_on_worker(chunk: Chunk) -> DistinctRows:
     if chunk.bags:
         raise DataError("classes of texts, or of sparse rows, are found on one machine. Leave the engine out.")
-    return LightRows.none(chunk.take(slice(0, 1))).with_rows(chunk)
+    return distinct_rows(chunk)
 
 
-def _as_bytes(chunk: Chunk) -> np.ndarray:
+def _hash_rows(chunk: Chunk) -> np.ndarray:
+    """A hash of each row's columns, blocks and label."""
     reals = np.ascontiguousarray(chunk.reals, dtype=np.float64) + 0.0
     reals[np.isnan(reals)] = np.nan
     wide = chunk.wide if chunk.labels is None else np.column_stack([chunk.wide, chunk.labels.astype(np.int32)])
     parts = [reals, np.ascontiguousarray(wide), np.ascontiguousarray(chunk.codes)]
     flat = [part.view(np.uint8).reshape(chunk.n_rows, -1) for part in parts if part.shape[1]]
-    if not flat:
-        return np.zeros((chunk.n_rows, 1), dtype="V1").ravel().view("V1")
-    joined = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
-    return joined.view(f"V{joined.shape[1]}").ravel()
-
-
-def _bag_sketch(chunks: Sequence[Chunk], measures: Measures, marked: bool) -> Sketch:
-    """Distinct rows that hold sparse blocks, in the order of a hash of their content."""
-    marks = np.concatenate([_content_hash(chunk) for chunk in chunks])
-    weights = np.concatenate([np.ones(c.n_rows) if c.weights is None else c.weights for c in chunks])
-    _, first, which = np.unique(marks, return_index=True, return_inverse=True)
-    summed = np.bincount(which, weights, minlength=len(first))
-    heavy = np.flatnonzero(summed > 0)
-    if not len(heavy):
-        raise DataError("the table has no rows with weight.")
-    keep = heavy[:SKETCH_ROWS]
-    chunk = _taken(chunks, first[keep], summed[keep])
-    texts = tuple(_roots(bag, marked) for bag in chunk.bags)
-    return Sketch(chunk, *_coordinates(chunk, measures), float(weights.sum()), len(keep) == len(heavy), texts)
-
-
-def _content_hash(chunk: Chunk) -> np.ndarray:
-    """A hash of each row's columns, blocks and label."""
-    plain = chunk.reals.shape[1] + chunk.codes.shape[1] + chunk.wide.shape[1] == 0 and chunk.labels is None
-    marks = np.zeros(chunk.n_rows, dtype=np.uint64) if plain else _hash(_as_bytes(chunk))
+    marks = _hash(np.concatenate(flat, axis=1)) if flat else np.zeros(chunk.n_rows, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for bag in chunk.bags:
-            clean = _clean(bag)
-            cells = (clean.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
-            cells = (cells ^ clean.data.view(np.uint64)) * np.uint64(13787848793156543929)
+            cells = (bag.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
+            cells = (cells ^ bag.data.view(np.uint64)) * np.uint64(13787848793156543929)
             cells ^= cells >> np.uint64(31)
             cells *= np.uint64(10723151780598845931)
             sums = np.concatenate([[np.uint64(0)], np.cumsum(cells, dtype=np.uint64)])
-            own = sums[clean.indptr[1:]] - sums[clean.indptr[:-1]]
+            own = sums[bag.indptr[1:]] - sums[bag.indptr[:-1]]
             marks = (marks * np.uint64(11400714819323198485)) ^ own
     return marks
 
@@ -216,25 +185,6 @@ def _clean(bag: sparse.csr_matrix) -> sparse.csr_matrix:
     return bag
 
 
-def _taken(chunks: Sequence[Chunk], rows: np.ndarray, weights: np.ndarray) -> Chunk:
-    ends = np.cumsum([chunk.n_rows for chunk in chunks])
-    order = np.argsort(rows, kind="stable")
-    edges = np.searchsorted(rows[order], [0, *ends])
-    own = [rows[order[a:b]] - (end - c.n_rows) for (a, b), end, c in zip(pairwise(edges), ends, chunks, strict=True)]
-    back = np.argsort(order, kind="stable")
-
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([getattr(c, name)[part] for c, part in zip(chunks, own, strict=True)])[back]
-
-    def stacked(slot: int) -> sparse.csr_matrix:
-        parts = [_clean(c.bags[slot][part]) for c, part in zip(chunks, own, strict=True) if len(part)]
-        return sparse.vstack(parts, format="csr")[back]
-
-    labels = None if chunks[0].labels is None else joined("labels")
-    bags = tuple(stacked(slot) for slot in range(len(chunks[0].bags)))
-    return Chunk(0, len(rows), joined("reals"), joined("codes"), joined("wide"), bags, labels, weights)
-
-
 def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
     """Square roots of each row's relative counts: points of length one, or zeros without counts."""
     counts = bag[:, 1:] if marked else bag
@@ -242,34 +192,17 @@ def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
     return (sparse.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ counts).sqrt().tocsr()
 
 
-def _hash(rows: np.ndarray) -> np.ndarray:
+def _hash(octets: np.ndarray) -> np.ndarray:
     """A hash of each row's bytes, eight at a time."""
-    octets = rows.view(np.uint8).reshape(len(rows), -1)
     short = -octets.shape[1] % 8
     words = (np.pad(octets, [(0, 0), (0, short)]) if short else octets).view(np.uint64)
-    mixed = np.full(len(rows), 14695981039346656037, dtype=np.uint64)
+    mixed = np.full(len(octets), 14695981039346656037, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in words.T:
             mixed = (mixed ^ column) * np.uint64(1099511628211)
             mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(11400714819323198485)
     return mixed ^ (mixed >> np.uint64(32))
-
-
-def _decoded(rows: np.ndarray, weights: np.ndarray, like: Chunk) -> Chunk:
-    known = like.labels is not None
-    p, q, r = like.reals.shape[1], like.codes.shape[1], like.wide.shape[1] + known
-    octets = np.frombuffer(rows.tobytes(), np.uint8).reshape(len(rows), -1)
-    ends = np.cumsum([8 * p, 4 * r, q])
-    reals = np.ascontiguousarray(octets[:, : ends[0]]).view(np.float64).reshape(len(rows), p)
-    wide = np.ascontiguousarray(octets[:, ends[0] : ends[1]]).view(np.int32).reshape(len(rows), r)
-    codes = np.ascontiguousarray(octets[:, ends[1] : ends[2]]).reshape(len(rows), q)
-    order = np.lexsort([*wide.T, *codes.T, *reals.T]) if p + q + r else np.arange(len(rows))
-    labels = wide[order, -1] if known else None
-    wide = wide[:, :-1] if known else wide
-    return Chunk(
-        0, len(rows), reals[order], codes[order], np.ascontiguousarray(wide[order]), (), labels, weights[order]
-    )
 
 
 def _coordinates(chunk: Chunk, measures: Measures) -> tuple[np.ndarray, np.ndarray]:

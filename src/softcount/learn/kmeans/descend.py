@@ -15,15 +15,15 @@ from msgspec.structs import replace
 
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, MovedCentres, PointRows, State, blocks_of, densely, fresh_state, goal_of
+from softcount.learn.initialise import DistinctRows
 from softcount.learn.kmeans.points import (
     SAMPLE,
     Frame,
-    LeastHashes,
     Points,
     distinct,
     in_order,
-    least_hashes,
     most_sampled,
+    sampled_points,
     spans,
     unit_rows,
 )
@@ -377,8 +377,8 @@ def place_rows(places: Sequence[int], frame: Frame, chunk: Chunk) -> PlacedRows:
     return PlacedRows(frame.place(cells[cells.any(axis=1)] if frame.unit else cells))
 
 
-def sample_rows(kernel: str, most: int, part: PlacedRows) -> LeastHashes:
-    return least_hashes(import_module(kernel), part.rows, np.ones(part.n_rows), most)
+def sample_rows(kernel: str, most: int, part: PlacedRows) -> DistinctRows:
+    return DistinctRows.of(import_module(kernel).row_hashes(part.rows), part.rows, np.ones(part.n_rows), most)
 
 
 def find_far_rows(kernel: str, centres: np.ndarray, count: int, part: PlacedRows) -> FarRows:
@@ -425,7 +425,7 @@ class RowsElsewhere(Struct, frozen=True):
     def sample(self, clusters: int) -> tuple[Points, bool]:
         found = self.rows.total(partial(sample_rows, self.kernel.__name__, most_sampled(clusters)))
         if self.n_rows > SAMPLE:
-            return found.points, found.whole
+            return sampled_points(found), found.whole
         order, _ = in_order(found.rows)
         return Points.of(found.rows[order], found.weights[order]), found.whole
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, densely, goal_of, is_wide, squared_norms, squares
+from softcount.learn.initialise import DistinctRows
 from softcount.run.local import Threads
 from softcount.sources.wording import column as named
 
@@ -444,7 +445,7 @@ PER_CENTRE = 64
 
 
 def distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points, bool]:
-    """The distinct rows with their weights, in an order of their own; whether they are all of the table's.
+    """The distinct rows with their weights, and whether they are all of the table's.
 
     A small dense table is sorted: its order, and so every draw, survives a change of units.
     """
@@ -452,65 +453,24 @@ def distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points,
     if not sparse.issparse(points.rows) and len(points) <= SAMPLE:
         order, first = in_order(points.rows)
         return Points.of(points.rows[order[first]], np.add.reduceat(weights[order], np.flatnonzero(first))), True
-    most = most_sampled(clusters)
-    found: LeastHashes | None = None
+    found: DistinctRows | None = None
     for part, span in zip(points.parts, spans(len(points)), strict=True):
-        own = least_hashes(kernel, part, weights[span], most, np.inf if found is None else found.last)
-        found = own if found is None else found + own
+        hashes, own = kernel.row_hashes(part), weights[span]
+        if found is not None:
+            wanted = np.flatnonzero(hashes <= found.last)
+            hashes, part, own = hashes[wanted], part[wanted], own[wanted]
+        more = DistinctRows.of(hashes, part, own, most_sampled(clusters))
+        found = more if found is None else found + more
     assert found is not None
-    return found.points, found.whole
+    return sampled_points(found), found.whole
 
 
 def most_sampled(clusters: int) -> int:
     return max(SAMPLE, PER_CENTRE * clusters)
 
 
-class LeastHashes(Struct, frozen=True):
-    """Distinct rows of least hash with their weights: `most`, and one more if there are more.
-
-    Those of two parts add up to those of both.
-    """
-
-    hashes: np.ndarray
-    rows: PointRows
-    weights: np.ndarray
-    most: int
-
-    def __add__(self, other: LeastHashes) -> LeastHashes:
-        hashes = np.concatenate([self.hashes, other.hashes])
-        both, weights = [self.rows, other.rows], np.concatenate([self.weights, other.weights])
-        rows = sparse.vstack(both, format="csr") if sparse.issparse(self.rows) else np.concatenate(both)
-        return _least(hashes, rows, weights, self.most)
-
-    @property
-    def whole(self) -> bool:
-        return len(self.hashes) <= self.most
-
-    @property
-    def last(self) -> Any:
-        """The hash beyond which rows are not wanted."""
-        return np.inf if self.whole else self.hashes[-1]
-
-    @property
-    def points(self) -> Points:
-        return Points.of(self.rows[: self.most], self.weights[: self.most])
-
-
-def least_hashes(
-    kernel: ModuleType, rows: PointRows, weights: np.ndarray, most: int, last: Any = np.inf
-) -> LeastHashes:
-    """The distinct rows of least hash of a part; those beyond `last` are not wanted."""
-    hashes = kernel.row_hashes(rows)
-    if np.isfinite(last):
-        wanted = np.flatnonzero(hashes <= last)
-        hashes, rows, weights = hashes[wanted], rows[wanted], weights[wanted]
-    return _least(hashes, rows, weights, most)
-
-
-def _least(hashes: np.ndarray, rows: PointRows, weights: np.ndarray, most: int) -> LeastHashes:
-    distinct_hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
-    summed = np.bincount(which, weights, len(first))
-    return LeastHashes(distinct_hashes[: most + 1], rows[first[: most + 1]], summed[: most + 1], most)
+def sampled_points(found: DistinctRows) -> Points:
+    return Points.of(found.rows[: found.most], found.weights[: found.most])
 
 
 def in_order(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
