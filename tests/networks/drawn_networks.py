@@ -7,7 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph, Network
+from softcount.networks.queries import PrunedTree
 
 HOSTILE = [
     "with space",
@@ -72,3 +74,8 @@ def same(left: Network, right: Network) -> bool:
         and left.levels == right.levels
         and all(map(np.array_equal, left.tables, right.tables))
     )
+
+
+def loaded_tree(tree: JunctionTree, tables: Sequence[np.ndarray]) -> PrunedTree:
+    """A tree with these tables for its first scopes, in which every node may be observed."""
+    return PrunedTree(tree, tables, range(len(tables)), {}, sorted(tree.tops))

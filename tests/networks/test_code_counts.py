@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from networks.plain_structures import drawn_codes, plain_counts
-from softcount.errors import DataError, ResourceError
+from softcount.errors import ResourceError
 from softcount.networks import network, scores
 from softcount.networks.scores import CodeCounts
 
@@ -167,25 +167,6 @@ def test_no_rows_and_a_column_of_holes_count_nothing():
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
 def test_any_whole_numbers_are_codes(kind):
     assert CodeCounts(np.array([[1], [2]], dtype=kind), (3,)).counts([0]).tolist() == [0.0, 1.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("codes", "sizes", "weights", "words"),
-    [
-        ([[0, 1], [2, 0]], (2, 2), None, "node 0, row 2: the code is 2, but its levels are 0 to 1"),
-        ([[0, -2]], (2, 2), None, "row 1: the code is -2"),
-        ([[0.0, 1.0]], (2, 2), None, "codes are whole numbers"),
-        ([[0, 1]], (2,), None, "rows x 1 nodes"),
-        ([0, 1], (2, 2), None, "rows x 2 nodes"),
-        ([[0, -1]], (2, 0), None, "node 1 has no level"),
-        ([[0, 1]], (2, 2), [1.0, 2.0], "there are 1 rows"),
-        ([[0, 1], [1, 1]], (2, 2), [1.0, -1.0], "row 2: the weight is -1.0"),
-        ([[0, 1], [1, 1]], (2, 2), [np.nan, 1.0], "row 1: the weight is nan"),
-    ],
-)
-def test_what_cannot_be_counted_is_refused(codes, sizes, weights, words):
-    with pytest.raises(DataError, match=words):
-        CodeCounts(np.array(codes), sizes, None if weights is None else np.array(weights))
 
 
 def test_a_table_too_large_is_refused_before_it_is_made():

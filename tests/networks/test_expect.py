@@ -11,7 +11,6 @@ import pytest
 
 from small_networks import Scope, SmallNetwork, drawn, marginal, random_network, spread, with_holes
 from softcount import BayesNet
-from softcount.errors import DataError
 from softcount.networks import expected_counts, large_networks
 from softcount.networks.expected_counts import Expected, IncompleteRows
 from softcount.networks.network import Graph
@@ -254,24 +253,6 @@ def test_no_rows_and_no_holes_are_fine() -> None:
     assert_alike(whole.expect(), by_hand(whole)[0])
 
 
-@pytest.mark.parametrize(
-    ("codes", "weights", "said"),
-    [
-        ([[0, 2]], None, "node 'b', row 1: the code is 2, but its levels are 0 to 1"),
-        ([[0, 0], [-2, 0]], None, "node 'a', row 2: the code is -2"),
-        ([[0, 0, 0]], None, "rows x 2 nodes"),
-        ([[0, 0]], [1.0, 2.0], "weights of shape"),
-        ([[0, 0], [0, 0]], [1.0, np.nan], "row 2: the weight is nan"),
-        ([[0, 0]], [-1.0], "row 1: the weight is -1.0"),
-    ],
-)
-def test_codes_and_weights_that_cannot_be_used_are_named(
-    codes: list[list[int]], weights: list[float] | None, said: str
-) -> None:
-    with pytest.raises(DataError, match=said):
-        IncompleteRows.of(Graph.of([("a", "b")]), (2, 2), np.array(codes), weights and np.array(weights))
-
-
 @pytest.mark.parametrize("room", [0, 40])
 @pytest.mark.parametrize("zeros", [0.0, 0.3])
 def test_rows_with_parts_that_have_no_room_are_the_same_by_junction_tree(
@@ -400,27 +381,6 @@ def test_a_network_too_dense_for_a_junction_tree_is_sampled() -> None:
     assert np.isfinite(found.log_likelihood)
     for count in found.counts:
         np.testing.assert_allclose(count.sum(), 6.0, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("tables", "factor", "said"),
-    [
-        (
-            [[0.5, 0.5], [0.5, 0.5]],
-            np.zeros((1, 2)),
-            "node 'b' has 2 cells, but the levels of the node and its parents",
-        ),
-        ([[0.5, np.nan], np.full((2, 2), 0.5)], np.zeros((1, 2)), "node 'a' holds what is no probability"),
-        ([[0.5, 0.5], [[-0.5, 1.5], [0.5, 0.5]]], np.zeros((1, 2)), "node 'b' holds what is no probability"),
-        ([[0.5, 0.5], np.full((2, 2), 0.5)], np.zeros((1, 3)), r"hangs on \(a\) is 1 rows x 2 cells"),
-        ([[0.5, 0.5], np.full((2, 2), 0.5)], np.array([[0.0, np.nan]]), r"row 1: what hangs on \(a\)"),
-        ([[0.5, 0.5], np.full((2, 2), 0.5)], np.array([[0.0, np.inf]]), r"row 1: what hangs on \(a\)"),
-    ],
-)
-def test_tables_and_factors_that_cannot_be_used_are_named(tables: list[object], factor: np.ndarray, said: str) -> None:
-    rows = IncompleteRows.of(Graph.of([("a", "b")]), (2, 2), np.array([[-1, 0]]), extras=[(0,)])
-    with pytest.raises(DataError, match=said):
-        rows.expect([np.array(table) for table in tables], [factor])
 
 
 def test_equal_parts_are_found_in_whatever_block_they_come(monkeypatch: pytest.MonkeyPatch) -> None:

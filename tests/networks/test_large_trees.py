@@ -72,7 +72,7 @@ def test_each_node_is_answered_where_all_of_them_together_are_refused() -> None:
     nodes, nothing = [9 * SIDE + 4, 4 * SIDE + 9, 1], Evidence(np.full((1, SIDE * SIDE), -1))
     whole = Questions(network.graph, network.sizes, network.tables)
     expected = whole.each(nodes, nothing)
-    room = max(whole._pruned(((node,),), queries.Known((), (), ())).loaded.tree.cells for node in nodes)
+    room = max(whole._pruned(((node,),), queries.Known((), (), ())).tree.cells for node in nodes)
     questions = Questions(network.graph, network.sizes, network.tables, room)
     with pytest.raises(ResourceError):
         questions._answer(nothing, tuple((node,) for node in nodes))
@@ -108,7 +108,7 @@ def test_trees_that_are_kept_have_bounded_memory(monkeypatch: pytest.MonkeyPatch
     nothing = Evidence(np.full((1, SIDE * SIDE), -1))
     for node in range(8 * SIDE):
         questions.posterior([node], nothing)
-        trees = [tree.loaded.tree.cells for tree in questions._kept.values()]
+        trees = [tree.tree.cells for tree in questions._kept.values()]
         assert sum(trees) <= 10_000 or len(trees) == 1
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from softcount.errors import DataError
-from softcount.networks.network import Graph, Network, check_codes
+from softcount.networks.network import Graph, Network
 
 WET = Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet")], ["Rain", "Sprinkler", "Wet"])
 LEVELS = [("no", "yes"), ("off", "on", "broken"), ("dry", "wet")]
@@ -81,19 +81,6 @@ def test_shapes_levels_and_lengths_that_do_not_fit_are_refused() -> None:
 def test_a_node_with_more_parents_than_an_array_has_axes_is_refused() -> None:
     graph = Graph.of([(place, "child") for place in range(64)])
     assert "64 parents" in refusal([["x"]] * 65, [[1.0]] * 65, graph)
-
-
-def test_codes_that_are_none_are_refused_with_row_and_node() -> None:
-    network = Network(WET, LEVELS, tables())
-    for bad, said in [
-        ([[0, 0, 0], [0, 3, 0]], "node 'Sprinkler', row 2: the code is 3, but its levels are 0 to 2"),
-        ([[0, -2, 0]], "row 1: the code is -2, but its levels are 0 to 2"),
-        ([[0, 0]], "3 nodes"),
-        ([[0.0, 0.0, 0.0]], "whole numbers"),
-        ([0, 0, 0], "rows x 3"),
-    ]:
-        with pytest.raises(DataError, match=said):
-            check_codes(bad, network.sizes, network.graph.names)
 
 
 def test_names_that_are_the_same_as_text_cannot_be_written() -> None:

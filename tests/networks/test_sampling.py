@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from networks.drawn_networks import loaded_tree
 from small_networks import SmallNetwork, drawn, marginal, random_network, spread
 from softcount.errors import DataError
 from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.large_networks import Estimate, SampledLanes, draw_levels, gibbs, weigh_samples
 from softcount.networks.network import Graph
-from softcount.networks.queries import LoadedTree
 
 Sampler = Callable[..., Estimate]
 samplers = pytest.mark.parametrize("sampler", [weigh_samples, gibbs])
@@ -101,12 +101,8 @@ def test_evidence_that_never_comes_up_is_refused(sampler: Sampler) -> None:
 @samplers
 def test_questions_that_make_no_sense_are_refused(sampler: Sampler) -> None:
     graph, tables = Graph.of([], ["a"]), [np.array([0.5, 0.5])]
-    with pytest.raises(DataError, match="one node or several different ones"):
+    with pytest.raises(DataError, match="one node, or for several different nodes"):
         sampler(graph, tables, [0, 0], {}, 10, 0)
-    with pytest.raises(DataError, match="'a' has 2 levels"):
-        sampler(graph, tables, [0], {0: np.ones(3)}, 10, 0)
-    with pytest.raises(DataError, match="'a': a likelihood is a number from 0 on"):
-        sampler(graph, tables, [0], {0: np.array([1.0, np.nan])}, 10, 0)
 
 
 def test_the_mean_weight_is_the_probability_of_what_was_seen() -> None:
@@ -156,7 +152,7 @@ def test_thirty_nodes_are_answered_as_by_junction_tree(sampler: Sampler) -> None
     for of in nodes[:5]:
         codes = np.full((1, 30), -1)
         codes[0, nodes[20:24]] = states[0, nodes[20:24]]
-        [right] = LoadedTree(tree, network.tables).posteriors([(int(of),)], Evidence(codes))
+        [right] = loaded_tree(tree, network.tables).answer([(int(of),)], Evidence(codes)).posteriors
         given = {int(node): np.eye(network.sizes[node])[codes[0, node]] for node in nodes[20:24]}
         found = sampler(network.graph, network.tables, [int(of)], given, 5000, 7)
         assert (abs(found.probabilities - right[0]) <= 5 * found.errors).all()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from networks.plain_structures import all_trees, drawn_codes, plain_information
-from softcount.errors import DataError
 from softcount.networks.network import Graph
 from softcount.networks.scores import CodeCounts, LogLikelihood, dependence, network_score
 from softcount.networks.structure_search import chow_liu, heaviest_tree, tree_augmented
@@ -111,9 +110,3 @@ def test_weights_that_differ_by_rounding_are_equal():
 def test_weights_of_zero_or_less_join_nothing():
     weights = np.array([[0, 5, -1], [5, 0, 0], [-1, 0, 0]])
     assert heaviest_tree(weights) == [(0, 1)]
-
-
-def test_a_target_that_is_no_node_is_refused():
-    rows = CodeCounts(np.zeros((2, 3), dtype=int), (2, 2, 2))
-    with pytest.raises(DataError, match="the target is a node from 0 to 2, not 3"):
-        tree_augmented(rows, 3)

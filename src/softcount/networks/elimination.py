@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError, ResourceError
-from softcount.networks.network import check_codes
 
 Scope = tuple[int, ...]
 
@@ -380,21 +379,6 @@ class Evidence(Struct, frozen=True, dict=True):
         """Add joint log-likelihoods of several nodes."""
         key = tuple(scope)
         return replace(self, factors={**self.factors, key: self.factors.get(key, 0.0) + logs})
-
-    def check(self, sizes: Sequence[int]) -> None:
-        check_codes(self.codes, sizes)
-        for node, given in self.likelihoods.items():
-            self._check_shape(f"likelihoods of node {node}", given, sizes[node])
-            if not (np.isfinite(given) & (given >= 0)).all():
-                raise DataError(f"likelihoods of node {node} are finite numbers from 0 on.")
-        for scope, logs in self.factors.items():
-            self._check_shape(f"factors of nodes {scope}", logs, prod(sizes[node] for node in scope))
-            if not (logs < np.inf).all():
-                raise DataError(f"factors of nodes {scope} are logarithms: finite, or minus infinity.")
-
-    def _check_shape(self, what: str, given: Array, cells: int) -> None:
-        if given.shape != (self.rows, cells):
-            raise DataError(f"{what} are ({self.rows} rows x {cells} cells), not {given.shape}.")
 
     def inputs(self, sizes: Sequence[int], block: slice, nodes: Iterable[int]) -> Iterator[LaneInput]:
         """Yield the lanes of a block of rows: indicators of the codes of `nodes`, then all likelihoods and factors."""

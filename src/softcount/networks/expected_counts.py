@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.errors import DataError, ResourceError
+from softcount.errors import ResourceError
 from softcount.networks.elimination import FlatTables, Scope, number_alike, positions, runs
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.large_networks import TREE_CELLS, LargeRows, LargeShare
-from softcount.networks.network import Graph, check_codes
-from softcount.networks.scores import check_weights
+from softcount.networks.network import Graph
 
 BLOCK = 2**18
 """Number of row parts compared in one block."""
@@ -310,10 +308,8 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         weights: np.ndarray | None = None,
         extras: Sequence[Scope] = (),
     ) -> IncompleteRows:
-        if len(sizes) != len(graph.names):
-            raise DataError(f"the network has {len(graph.names)} nodes, but {len(sizes)} sizes are given.")
-        codes = np.ascontiguousarray(check_codes(np.asarray(codes, np.int64), sizes, graph.names))
-        weights = check_weights(weights, len(codes))
+        codes = np.ascontiguousarray(codes, np.int64)
+        weights = np.ones(len(codes)) if weights is None else weights
         return cls(graph, tuple(map(int, sizes)), codes, weights, tuple(tuple(map(int, each)) for each in extras))
 
     def expect(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> Expected:
@@ -373,31 +369,11 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         return np.asarray(found)
 
     def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
-        """Check tables and factors, and lay them out in one array."""
-        names = self.graph.names
-        for name, table, scope in zip(names, tables, self.graph.families, strict=True):
-            cells = prod(self.sizes[node] for node in scope)
-            if np.size(table) != cells:
-                raise DataError(
-                    f"the table of node {name!r} has {np.size(table):,} cells, but the levels of the node and its "
-                    f"parents make {cells:,}."
-                )
+        """Lay out tables and factors in one array."""
         by_scope = {scope: np.zeros((len(self.codes), 1)) for scope in self.own_extras}
         for scope, factor in zip(self.extras, factors, strict=True):
-            above = ", ".join(str(names[node]) for node in scope)
-            shape, own = (len(self.codes), prod(self.sizes[node] for node in scope)), np.asarray(factor)
-            if own.shape != shape:
-                raise DataError(f"what hangs on ({above}) is {shape[0]:,} rows x {shape[1]:,} cells, not {own.shape}.")
-            wrong_rows = np.flatnonzero(~(own < np.inf).all(axis=1))
-            if len(wrong_rows):
-                row = int(wrong_rows[0]) + 1
-                raise DataError(f"row {row}: what hangs on ({above}) has no finite log-likelihood, nor -inf.")
-            by_scope[scope] = by_scope[scope] + own
+            by_scope[scope] = by_scope[scope] + factor
         shared = np.concatenate([np.ravel(each) for each in tables])
-        sound = (shared >= 0) & (shared < np.inf)
-        if not sound.all():
-            node = int(np.searchsorted(self.flat.starts, np.argmin(sound), side="right")) - 1
-            raise DataError(f"the table of node {names[node]!r} holds what is no probability: a number from 0 to 1.")
         highest = [factor.max(axis=1, keepdims=True) for factor in by_scope.values()]
         tops = [np.where(np.isfinite(top), top, 0.0) for top in highest]
         off = [np.ravel(factor - top) for factor, top in zip(by_scope.values(), tops, strict=True)]

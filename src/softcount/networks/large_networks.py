@@ -14,7 +14,7 @@ from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import Evidence, FlatTables, Scope
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph, distinct_rows
-from softcount.networks.queries import Known, Layout, PrunedTree
+from softcount.networks.queries import Known, Layout, PrunedTree, check_different
 
 # Samples of a network in parallel, one per lane: drawn from parents to children, or node by node (Gibbs).
 
@@ -252,8 +252,7 @@ class LargeRows(Struct, frozen=True, dict=True):
         if not factors:
             one, again = distinct_rows(self.codes)
         evidence, weights = Evidence(self.codes[one], {}, factors), np.bincount(again, self.weights, len(one))
-        pruned = PrunedTree.of(layout, tables, self.graph.families)
-        found = pruned.expected(evidence, weights, list(factors))
+        found = PrunedTree.of(layout, tables, self.graph.families).expected(list(factors), evidence, weights)
         return LargeShare(found.counts, found.log_evidence[again], found.posteriors)
 
     def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
@@ -334,7 +333,7 @@ def weigh_samples(
 
     Accurate if the evidence is not too rare, or if it lies above the queried nodes.
     """
-    _check(graph, tables, of, given)
+    check_different(of)
     rng, nodes = np.random.default_rng(seed), graph.ancestors([*of, *given])
     cells, logs = [], []
     for start in range(0, samples, DRAWN_ROWS):
@@ -363,7 +362,7 @@ def gibbs(
     Suitable for rare evidence, but not if probabilities of 0 or 1 keep nodes from changing one at a time. The standard
     error is computed from the differences between chains, so that it reveals a chain that is stuck.
     """
-    _check(graph, tables, of, given)
+    check_different(of)
     rng = np.random.default_rng(seed)
     lanes = SampledLanes(graph, tables, np.full((QUERY_CHAINS, len(tables)), -1), given)
     states, log = lanes.start(rng, QUERY_TRIES)
@@ -397,19 +396,6 @@ def _cells(states: np.ndarray, tables: Sequence[np.ndarray], of: Sequence[int]) 
         tuple(states[:, node] for node in of), tuple(tables[node].shape[-1] for node in of)
     )
     return found
-
-
-def _check(graph: Graph, tables: Sequence[np.ndarray], of: Sequence[int], given: Likelihoods) -> None:
-    if not of or len(set(of)) < len(of):
-        raise DataError("ask for one node or several different ones.")
-    for node, likelihood in given.items():
-        if np.shape(likelihood) != tables[node].shape[-1:]:
-            raise DataError(
-                f"node {graph.names[node]!r} has {tables[node].shape[-1]} levels, but its evidence is of shape "
-                f"{np.shape(likelihood)}. Give a likelihood for each level."
-            )
-        if not (np.isfinite(likelihood).all() and np.min(likelihood) >= 0):
-            raise DataError(f"node {graph.names[node]!r}: a likelihood is a number from 0 on, not {likelihood}.")
 
 
 def _never_met(graph: Graph, given: Likelihoods, samples: int) -> DataError:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from msgspec import Struct
@@ -244,27 +244,6 @@ class Network(Struct, frozen=True, eq=False, dict=True):
         if len(set(names)) < len(names):
             raise DataError("two nodes have names that are the same as text. Give them different ones.")
         return names
-
-
-def check_codes(codes: Any, sizes: Sequence[int], names: Sequence[Name] | None = None) -> np.ndarray:
-    """Return codes (rows x nodes) as an array.
-
-    Each is -1 (missing) or at least 0 and below the number of levels of its node.
-    """
-    found = np.asarray(codes)
-    if found.ndim != 2 or found.shape[1] != len(sizes) or found.dtype.kind not in "iu":
-        raise DataError(
-            f"codes are whole numbers, rows x {len(sizes)} nodes, not {found.dtype} of shape {found.shape}."
-        )
-    wrong = (found < -1) | (found >= np.array(sizes, dtype=np.int64))
-    if wrong.any():
-        row, node = map(int, np.argwhere(wrong)[0])
-        name = node if names is None else repr(names[node])
-        raise DataError(
-            f"node {name}, row {row + 1}: the code is {found[row, node]}, but its levels are 0 to {sizes[node] - 1}. "
-            "Missing values are -1."
-        )
-    return found
 
 
 def distinct_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

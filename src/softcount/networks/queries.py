@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from math import prod
 from typing import NamedTuple
@@ -27,104 +27,13 @@ With fewer rows, Python calls dominate the arithmetic.
 MOST = 2**24
 """Maximum number of clique cells per block, unless one row needs more."""
 
-Batches = Iterator[tuple[slice, list[LaneInput]]]
-"""Blocks of rows and their evidence."""
-
 
 class Expectation(NamedTuple):
-    """Expected counts of every scope, log evidence of each row, and posteriors (rows x cells) of some scopes."""
+    """Expected counts of every table, log evidence of each row, and posteriors (rows x cells) of some scopes."""
 
     counts: list[Array]
     log_evidence: Array
     posteriors: list[Array]
-
-
-class LoadedTree(Propagation, frozen=True, dict=True):
-    """A junction tree with one table for each of its first scopes; a table has one axis per node of its scope.
-
-    Answers refer to the product of the tables, which need not sum to 1. An impossible row has log evidence of minus
-    infinity, and posteriors and counts of zero.
-
-    >>> tree = JunctionTree.build([2, 2], [(0,), (0, 1)])
-    >>> wet = LoadedTree(tree, [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])])
-    >>> [rain] = wet.posteriors([(0,)], Evidence(np.array([[-1, 1], [-1, 0]])))
-    >>> rain.round(3)
-    array([[0.333, 0.667],
-           [0.947, 0.053]])
-    """
-
-    def __post_init__(self) -> None:
-        check_tables(self.tables, self.tree.scopes, self.tree.sizes)
-
-    def log_evidence(self, evidence: Evidence) -> Array:
-        return self.answer((), evidence.rows, self._batches(evidence)).log_evidence
-
-    def posteriors(self, of: Sequence[Scope], evidence: Evidence) -> list[Array]:
-        """Return the posterior (rows x cells) of each scope in `of`. Every scope must lie within a clique."""
-        return self.answer(of, evidence.rows, self._batches(evidence)).posteriors
-
-    def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope] = ()) -> Expectation:
-        return self.answer(of, evidence.rows, self._batches(evidence), weights)
-
-    def answer(self, of: Sequence[Scope], rows: int, batches: Batches, weights: Array | None = None) -> Expectation:
-        """Return posteriors (rows x cells) and log evidence of the given batches.
-
-        If row weights are given, also return expected counts: for every scope of the tree, the sum of weight times
-        posterior in the scope's shape.
-        """
-        tree, asked, log_evidence = self.tree, _Asked.of(self.tree, of, rows), np.zeros(rows)
-        cliques = [] if weights is None else [np.zeros(shape) for shape in tree.shapes]
-        wanted = range(len(cliques)) if cliques else list(asked.by_clique)
-        with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
-            for block, inputs in batches:
-                collected = self.collect(inputs)
-                log_evidence[block] = collected.log_evidence
-                for clique, belief in self.distribute(collected, wanted):
-                    asked.keep(block, clique, belief)
-                    if weights is not None:
-                        cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
-        if weights is None:
-            return Expectation([], log_evidence, asked.found)
-        possible = np.array(weights[log_evidence > -np.inf].sum())
-        homes = [tree.place(scope).clique if scope else -1 for scope in tree.scopes]
-        counts = [
-            _margin(cliques[home], tree.cliques[home], scope) if scope else possible
-            for scope, home in zip(tree.scopes, homes, strict=True)
-        ]
-        return Expectation(counts, log_evidence, asked.found)
-
-    def most_probable(self, evidence: Evidence, batches: Batches | None = None) -> tuple[Array, Array]:
-        """Return the most probable joint configuration of all nodes as codes, and the logarithm of its product.
-
-        Nodes that are not in the tree keep their codes. In an impossible row every code is -1. `batches` replaces the
-        batches made from `evidence`.
-        """
-        codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
-        with np.errstate(under="ignore"):
-            for block, inputs in batches or self._batches(evidence):
-                collected = self.collect(inputs, most=True)
-                logs[block] = collected.log_evidence
-                lanes = np.ascontiguousarray(codes[block].T)
-                self.trace(collected, lanes)
-                codes[block] = lanes.T
-        codes[logs == -np.inf] = -1
-        return codes, logs
-
-    def _batches(self, evidence: Evidence) -> Batches:
-        tree = self.tree
-        evidence.check(tree.sizes)
-        nodes = [node for node in evidence.seen if node in tree.tops]
-        for block in blocks(evidence.rows, tree.cells):
-            yield block, list(evidence.inputs(tree.sizes, block, nodes))
-
-
-def check_tables(tables: Sequence[Array], scopes: Sequence[Scope], sizes: Sequence[int]) -> None:
-    for number, (table, scope) in enumerate(zip(tables, scopes, strict=False)):
-        shape = tuple(sizes[node] for node in scope)
-        if table.shape != shape:
-            raise DataError(f"table {number} has the shape {table.shape}; the levels of its nodes are {shape}.")
-        if not (table.min() >= 0 and table.max() < np.inf):
-            raise DataError(f"table {number} holds what is no probability: numbers are finite and from 0 on.")
 
 
 def blocks(rows: int, cells: int) -> Iterator[slice]:
@@ -153,30 +62,15 @@ def _margin(values: Array, nodes: Scope, scope: Scope) -> Array:
     return np.asarray(found.transpose(*turn, *range(len(turn), found.ndim)))
 
 
-class _Asked(NamedTuple):
-    tree: JunctionTree
-    found: list[Array]
-    by_clique: dict[int, list[tuple[Scope, Array]]]
-
-    @classmethod
-    def of(cls, tree: JunctionTree, scopes: Sequence[Scope], rows: int) -> _Asked:
-        found = [np.zeros((rows, prod(tree.sizes[node] for node in scope))) for scope in scopes]
-        by_clique: dict[int, list[tuple[Scope, Array]]] = {}
-        for own, scope in zip(found, scopes, strict=True):
-            by_clique.setdefault(tree.place(scope).clique, []).append((scope, own))
-        return cls(tree, found, by_clique)
-
-    def keep(self, block: slice, clique: int, belief: Belief) -> None:
-        nodes, shape, own = self.tree.cliques[clique], self.tree.shapes[clique], self.tree.own[clique]
-        for scope, found in self.by_clique.get(clique, ()):
-            side = self.tree.place(scope).side
-            if side is Side.OWN:
-                values = _margin(belief.own.reshape(*shape[:own], -1), nodes[:own], scope)
-            elif side is Side.REST:
-                values = _margin(belief.plain(belief.rest), nodes[own:], scope)
-            else:
-                values = _margin(belief.whole.reshape(*shape, -1), nodes, scope)
-            found[block] = values.reshape(found.shape[1], -1).T
+def _posterior(tree: JunctionTree, scope: Scope, belief: Belief) -> Array:
+    """Return the posterior of a scope (levels of its nodes ..., lanes), given that of its clique."""
+    clique, side, _, _ = tree.place(scope)
+    nodes, shape, own = tree.cliques[clique], tree.shapes[clique], tree.own[clique]
+    if side is Side.OWN:
+        return _margin(belief.own.reshape(*shape[:own], -1), nodes[:own], scope)
+    if side is Side.REST:
+        return _margin(belief.plain(belief.rest), nodes[own:], scope)
+    return _margin(belief.whole.reshape(*shape, -1), nodes, scope)
 
 
 # Queries to a network of discrete nodes, each answered on the relevant part of the network.
@@ -186,9 +80,6 @@ ROWS_WORTH_A_TREE = 512
 
 Building one takes 2 ms for a network of 37 nodes and saves a few microseconds per row.
 """
-
-SUM_ERROR = 1e-6
-"""Maximum difference from 1 of the sum of a row of a table."""
 
 CELLS_WORTH_A_TREE = 2**12
 """Cells of a tree for all rows, per table, above which rows get trees without their observed nodes.
@@ -250,45 +141,6 @@ class CutTable(NamedTuple):
         return by_axis.transpose(np.argsort(self.turn))
 
 
-class PrunedTree(NamedTuple):
-    """The tree of a query or of a group of rows.
-
-    `whole` are the nodes whose tables all rows share, `cuts` the tables sliced by row, `marked` the nodes with
-    indicators.
-    """
-
-    loaded: LoadedTree
-    whole: list[int]
-    cuts: dict[int, CutTable]
-    marked: list[int]
-
-    @classmethod
-    def of(cls, layout: Layout, tables: Sequence[Array], families: Sequence[Scope]) -> PrunedTree:
-        cut = set(layout.known.cut)
-        loaded = LoadedTree(layout.tree, [tables[node] for node in layout.whole])
-        cuts = {node: CutTable.of(tables[node], families[node], cut) for node in layout.cut}
-        return cls(loaded, layout.whole, cuts, [node for node in layout.known.marked if node in layout.tree.tops])
-
-    def batches(self, evidence: Evidence) -> Batches:
-        tree = self.loaded.tree
-        for block in blocks(evidence.rows, tree.cells):
-            columns = evidence.columns[:, block]
-            cuts = [cut.lanes(columns) for cut in self.cuts.values()]
-            yield block, [*cuts, *evidence.inputs(tree.sizes, block, self.marked)]
-
-    def expected(self, evidence: Evidence, weights: Array, of: Sequence[Scope]) -> Expectation:
-        """Return expected counts of all tables in order, log evidence of rows, and posteriors of scopes `of`."""
-        asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
-        found = self.loaded.answer([*of, *asked.values()], evidence.rows, self.batches(evidence), weights)
-        posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))
-        possible = (found.log_evidence > -np.inf)[:, None]
-        counts = dict(zip(self.whole, found.counts, strict=False))
-        for node, cut in self.cuts.items():
-            counts[node] = cut.counts(evidence.columns, posteriors.get(node, possible) * weights[:, None])
-        ordered = [counts[node] for node in range(len(counts))]
-        return Expectation(ordered, found.log_evidence, found.posteriors[: len(of)])
-
-
 class Layout(NamedTuple):
     """A tree for some tables without their sliced-out nodes.
 
@@ -311,6 +163,95 @@ class Layout(NamedTuple):
         return cls(JunctionTree.build(sizes, scopes, room, graph.names, root), whole, cut, known)
 
 
+class PrunedTree(Propagation, frozen=True, dict=True):
+    """The tree of a query or of a group of rows.
+
+    `tables` are those of the nodes `whole`, which all rows share. `cuts` are the tables sliced by row, `marked` the
+    nodes with indicators. Answers refer to the product of the tables, which need not sum to 1. An impossible row has
+    log evidence of minus infinity, and posteriors and counts of zero.
+
+    >>> tree = JunctionTree.build([2, 2], [(0,), (0, 1)])
+    >>> wet = PrunedTree(tree, [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])], [0, 1], {}, [1])
+    >>> [rain] = wet.answer([(0,)], Evidence(np.array([[-1, 1], [-1, 0]]))).posteriors
+    >>> rain.round(3)
+    array([[0.333, 0.667],
+           [0.947, 0.053]])
+    """
+
+    whole: Sequence[int]
+    cuts: Mapping[int, CutTable]
+    marked: Sequence[int]
+
+    @classmethod
+    def of(cls, layout: Layout, tables: Sequence[Array], families: Sequence[Scope]) -> PrunedTree:
+        cut, tops = set(layout.known.cut), layout.tree.tops
+        cuts = {node: CutTable.of(tables[node], families[node], cut) for node in layout.cut}
+        marked = [node for node in layout.known.marked if node in tops]
+        return cls(layout.tree, [tables[node] for node in layout.whole], layout.whole, cuts, marked)
+
+    def _batches(self, evidence: Evidence) -> Iterator[tuple[slice, list[LaneInput]]]:
+        for block in blocks(evidence.rows, self.tree.cells):
+            columns = evidence.columns[:, block]
+            cuts = [cut.lanes(columns) for cut in self.cuts.values()]
+            yield block, [*cuts, *evidence.inputs(self.tree.sizes, block, self.marked)]
+
+    def answer(self, of: Sequence[Scope], evidence: Evidence, weights: Array | None = None) -> Expectation:
+        """Return posteriors of the scopes `of` and log evidence. Every scope must lie within a clique.
+
+        If row weights are given, also return expected counts of the first scopes of the tree, those of `whole`: the
+        sum of weight times posterior in the scope's shape.
+        """
+        tree, log_evidence = self.tree, np.zeros(evidence.rows)
+        found = [np.zeros((evidence.rows, prod(tree.sizes[node] for node in scope))) for scope in of]
+        asked: dict[int, list[tuple[Scope, Array]]] = {}
+        for scope, own in zip(of, found, strict=True):
+            asked.setdefault(tree.place(scope).clique, []).append((scope, own))
+        cliques = [] if weights is None else [np.zeros(shape) for shape in tree.shapes]
+        wanted = range(len(cliques)) if cliques else list(asked)
+        with np.errstate(under="ignore", divide="ignore", over="ignore", invalid="ignore"):
+            for block, inputs in self._batches(evidence):
+                collected = self.collect(inputs)
+                log_evidence[block] = collected.log_evidence
+                for clique, belief in self.distribute(collected, wanted):
+                    for scope, own in asked.get(clique, ()):
+                        own[block] = _posterior(tree, scope, belief).reshape(own.shape[1], -1).T
+                    if weights is not None:
+                        cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
+        counts = []
+        for scope in tree.scopes[: len(self.whole)] if weights is not None else ():
+            home = tree.place(scope).clique
+            counts.append(_margin(cliques[home], tree.cliques[home], scope))
+        return Expectation(counts, log_evidence, found)
+
+    def expected(self, of: Sequence[Scope], evidence: Evidence, weights: Array) -> Expectation:
+        """Return expected counts of all tables in order, log evidence of rows, and posteriors of scopes `of`."""
+        asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
+        found = self.answer([*of, *asked.values()], evidence, weights)
+        posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))
+        possible = (found.log_evidence > -np.inf)[:, None]
+        counts = dict(zip(self.whole, found.counts, strict=True))
+        for node, cut in self.cuts.items():
+            counts[node] = cut.counts(evidence.columns, posteriors.get(node, possible) * weights[:, None])
+        ordered = [counts[node] for node in range(len(counts))]
+        return Expectation(ordered, found.log_evidence, found.posteriors[: len(of)])
+
+    def most_probable(self, evidence: Evidence) -> tuple[Array, Array]:
+        """Return the most probable joint configuration of all nodes as codes, and the logarithm of its product.
+
+        Nodes that are not in the tree keep their codes. In an impossible row every code is -1.
+        """
+        codes, logs = np.array(evidence.codes, dtype=np.intp), np.zeros(evidence.rows)
+        with np.errstate(under="ignore"):
+            for block, inputs in self._batches(evidence):
+                collected = self.collect(inputs, most=True)
+                logs[block] = collected.log_evidence
+                lanes = np.ascontiguousarray(codes[block].T)
+                self.trace(collected, lanes)
+                codes[block] = lanes.T
+        codes[logs == -np.inf] = -1
+        return codes, logs
+
+
 class Questions(Struct, frozen=True, dict=True):
     """Exact queries to a graph and its tables, each (levels of the parents ..., own levels) with rows that sum to 1.
 
@@ -325,24 +266,18 @@ class Questions(Struct, frozen=True, dict=True):
     tables: Sequence[Array]
     room: int = ROOM
 
-    def __post_init__(self) -> None:
-        check_tables(self.tables, self.graph.families, self.sizes)
-        for name, table in zip(self.graph.names, self.tables, strict=True):
-            if abs(table.sum(axis=-1) - 1).max() > SUM_ERROR:
-                raise DataError(f"the table of node {name!r} has a row that does not add up to one.")
-
     def posterior(self, of: Sequence[int], evidence: Evidence) -> Array:
         """Return the joint posterior (rows, levels of each node ...); zeros if the evidence is impossible."""
-        scope = self._asked(of)
-        [found] = self._answer(evidence, (scope,))
-        return found.reshape(evidence.rows, *(self.sizes[node] for node in scope))
+        check_different(of)
+        [found] = self._answer(evidence, (tuple(of),))
+        return found.reshape(evidence.rows, *(self.sizes[node] for node in of))
 
     def each(self, of: Sequence[int], evidence: Evidence) -> list[Array]:
         """Return the posterior (rows x levels) of each of these nodes.
 
         One tree serves all nodes. If it would be too large, each node has its own.
         """
-        scopes = tuple((node,) for node in self._asked(of))
+        scopes = tuple((node,) for node in of)
         try:
             return self._answer(evidence, scopes)
         except ResourceError:
@@ -357,23 +292,14 @@ class Questions(Struct, frozen=True, dict=True):
 
         In an impossible row every code is -1.
         """
-        evidence.check(self.sizes)
         seen, alike = evidence.seen, len(distinct_rows(evidence.codes >= 0)[0]) <= 1
         spoken = {node for scope in evidence.soft for node in scope}
         cut = tuple(node for node in seen if node not in spoken) if alike else ()
         known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
-        pruned = self._pruned(EVERYTHING, known)
-        return pruned.loaded.most_probable(evidence, pruned.batches(evidence))
-
-    def _asked(self, of: Sequence[int]) -> Scope:
-        scope = tuple(int(node) for node in of)
-        if not scope or len(set(scope)) < len(scope) or not all(0 <= node < len(self.sizes) for node in scope):
-            raise DataError(f"a question is about different nodes from 0 to {len(self.sizes) - 1}, not {list(of)}.")
-        return scope
+        return self._pruned(EVERYTHING, known).most_probable(evidence)
 
     def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
         """Answer a query; equal rows are computed once."""
-        evidence.check(self.sizes)
         if evidence.soft or evidence.rows < 2:
             return self._answer_different(evidence, of)
         first, again = distinct_rows(evidence.codes)
@@ -402,7 +328,7 @@ class Questions(Struct, frozen=True, dict=True):
     def _is_light(self, of: tuple[Scope, ...], evidence: Evidence) -> bool:
         """Return whether one tree for all rows, with indicators for codes, is cheaper than a tree for every pattern."""
         try:
-            tree = self._pruned(of, Known((), evidence.seen, evidence.soft)).loaded.tree
+            tree = self._pruned(of, Known((), evidence.seen, evidence.soft)).tree
         except ResourceError:
             return False
         return tree.cells <= CELLS_WORTH_A_TREE * len(tree.scopes)
@@ -412,22 +338,19 @@ class Questions(Struct, frozen=True, dict=True):
 
         With `cutting`, all rows must have the same observed nodes.
         """
-        pruned = self._pruned(of, self._known(evidence, of, cutting))
-        found = pruned.loaded.answer(of, evidence.rows, pruned.batches(evidence))
-        return found.posteriors if of else [found.log_evidence[:, None]]
-
-    def _known(self, evidence: Evidence, of: tuple[Scope, ...], cutting: bool) -> Known:
         seen, soft = evidence.seen, evidence.soft
         whole = {node for scope in (*of, *soft) for node in scope} if cutting else set(seen)
         cut = tuple(node for node in seen if node not in whole)
-        return Known(cut, tuple(node for node in seen if node in whole), soft)
+        known = Known(cut, tuple(node for node in seen if node in whole), soft)
+        found = self._pruned(of, known).answer(of, evidence)
+        return found.posteriors if of else [found.log_evidence[:, None]]
 
     def _pruned(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
         """Return the tree of a query, from the cache if possible."""
         kept, found = self._kept, self._kept.get((of, known))
         if found is None:
             found = self._prune(of, known)
-            cells = found.loaded.tree.cells + sum(other.loaded.tree.cells for other in list(kept.values()))
+            cells = found.tree.cells + sum(other.tree.cells for other in list(kept.values()))
             if len(kept) >= KEPT or cells > KEPT_CELLS:
                 kept.clear()
             kept[of, known] = found
@@ -459,6 +382,11 @@ class Questions(Struct, frozen=True, dict=True):
         root = of[0] if len(of) == 1 and of != EVERYTHING else ()
         layout = Layout.build(self.graph, self.sizes, nodes, known, self.room, root)
         return PrunedTree.of(layout, self.tables, self.graph.families)
+
+
+def check_different(of: Sequence[int]) -> None:
+    if not of or len(set(of)) < len(of):
+        raise DataError("ask for one node, or for several different nodes.")
 
 
 def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:
