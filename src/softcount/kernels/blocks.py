@@ -12,7 +12,7 @@ from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, pad
 from softcount.kernels.posterior import log_lanes, multiply_rows, powers_of
 from softcount.kernels.reals import add_to_pair, flush
 from softcount.kernels.reference import Sums, anchored, by_column, feature_count, folded_out
-from softcount.kernels.registers import add_counts, ask_ahead, multiply_scores, put_turned
+from softcount.kernels.registers import add_counts, ask_ahead, put_turned
 from softcount.kernels.twofold import two_sum
 
 TILE = 192
@@ -78,7 +78,7 @@ def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) 
             heavy[: stop - start] = weights[start:stop]
         heavy[stop - start :] = 0.0
         ask_ahead(rows, stop, stop + TILE, 0, 3)
-        multiply_scores(eta, features, joint)
+        np.dot(eta, features, joint)
         ask_ahead(rows, stop, stop + TILE, 1, 3)
         likelihood, lost = two_sum(likelihood, shared_out(joint, heavy))
         ask_ahead(rows, stop, stop + TILE, 2, 3)
@@ -176,7 +176,7 @@ def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np
     for start in range(0, rows.shape[0], TILE):
         stop = min(start + TILE, rows.shape[0])
         put_features(rows, start, stop, units, tile, features)
-        multiply_scores(eta, features, joint)
+        np.dot(eta, features, joint)
         for i in range(stop - start):
             for g in range(groups):
                 out[start + i, g] += joint[g, i]

@@ -150,59 +150,19 @@ def count_codes_labelled(
 def _count_labelled(
     codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, n_groups: int
 ) -> np.ndarray:
-    sizes = np.diff(np.append(offsets, n_cells))
-    starts = pairs_of(sizes)
-    total = np.zeros((n_cells, n_groups))
-    paired = sizes.size >= 2 and starts[-1] * n_groups <= 4 * PAIR_CELLS
-    span = starts[-1] if paired else n_cells
-    sums = empty_sums(weights, n_groups * span)
+    total = np.zeros((n_groups, n_cells))
+    sums = empty_sums(weights, n_groups * n_cells)
     step = max(CHAIN, n_cells, codes.shape[0] if weights is None else 0)
     for start in range(0, codes.shape[0], step):
-        part, heavy = codes[start : start + step], None if weights is None else weights[start:]
-        if paired:
-            tally_pairs(part, starts, sizes, labels[start:], heavy, sums)
-            settle_pairs(sums, offsets, sizes, total)
-        else:
-            tally_single(part, offsets, labels[start:], heavy, n_cells, sums)
-            total += sums.reshape((n_groups, n_cells)).T
-            sums[:] = 0
-    return total
+        heavy = None if weights is None else weights[start:]
+        tally(codes[start : start + step], offsets, labels[start:], heavy, n_cells, sums)
+        total += sums.reshape(total.shape)
+        sums[:] = 0
+    return total.T.copy()
 
 
 @register_jitable
-def tally_pairs(
-    codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray, labels: np.ndarray, weights: Any, sums: np.ndarray
-) -> None:
-    """Add rows to `sums` (groups, pair cells), one cell per two columns."""
-    rows, columns = codes.shape
-    for i in range(rows):
-        if labels[i] < 0:
-            continue
-        weight = 1 if weights is None else weights[i]
-        base = labels[i] * starts[-1]
-        for k in range(columns // 2):
-            sums[np.uintp(base + paired_cell(codes, i, k, starts, sizes))] += weight
-        if columns % 2:
-            sums[np.uintp(base + starts[columns // 2] + codes[i, columns - 1])] += weight
-
-
-@register_jitable
-def settle_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total: np.ndarray) -> None:
-    """Add both columns' marginal sums of every pair to the total, and reset `sums` to zero."""
-    at = 0
-    for g in range(total.shape[1]):
-        for j in range(0, sizes.size, 2):
-            for a in range(sizes[j]):
-                for b in range(sizes[j + 1] if j + 1 < sizes.size else 1):
-                    total[offsets[j] + a, g] += sums[at]
-                    if j + 1 < sizes.size:
-                        total[offsets[j + 1] + b, g] += sums[at]
-                    sums[at] = 0
-                    at += 1
-
-
-@register_jitable
-def tally_single(
+def tally(
     codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, sums: np.ndarray
 ) -> None:
     """Add rows to `sums` (groups, cells), one cell per column."""

@@ -118,14 +118,8 @@ def _count_labelled(
                     flush(sums, high, low, g * span, span)
                     since[g] = 0
                 since[g] += end - first
-                # Sums stay in registers, for two registers of columns: a single one would wait for its previous
-                # addition.
-                j = 0
-                while j + WIDTH < columns:
-                    add_two(tile, order[:end], first, heavy, j, steps, g, sums)
-                    j += 2 * WIDTH
-                if j < columns:
-                    add_one(tile, order[:end], first, heavy, j, steps, g, sums)
+                for j in range(0, columns, WIDTH):
+                    add_columns(tile, order[:end], first, heavy, j, steps, g, sums)
     flush(sums, high, low, 0, n_groups * span)
     return unpacked(high, n_groups, columns), unpacked(low, n_groups, columns)
 
@@ -155,59 +149,26 @@ def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndar
 
 
 @register_jitable
-def add_two(
+def add_columns(
     tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, j: int, steps: np.ndarray, group: int, sums: np.ndarray
 ) -> None:
-    """Add a group's rows of a tile for up to sixteen columns from `j`. A missing cell adds 0.
+    """Add a group's rows of a tile for eight columns from `j`, or for fewer at the end. A missing cell adds 0.
 
-    The second eight columns may be incomplete.
+    The sums stay in registers. Sixteen columns at a time took 6.3 ms instead of 6.5 for 300,000 x 50.
     """
     columns = tile.shape[1]
     at = group * padded(columns) + j
-    scale_0, minus_0 = load(steps, 2 * at), load(steps, 2 * at + WIDTH)
-    scale_1, minus_1 = load(steps, 2 * at + 2 * WIDTH), load(steps, 2 * at + 3 * WIDTH)
-    own = held_sums(sums, at * STATS)
-    other = held_sums(sums, (at + WIDTH) * STATS)
+    scale, minus = load(steps, 2 * at), load(steps, 2 * at + WIDTH)
+    held = load(sums, at * STATS), load(sums, at * STATS + WIDTH), load(sums, at * STATS + 2 * WIDTH)
     for k in range(first, order.size):
         # Prefetch the next tile, whose rows are not read in order either.
         lanes.prefetch_far(tile, (SORTED + k) * columns + j)
-        lanes.prefetch_far(tile, (SORTED + k) * columns + j + WIDTH)
         weight = fill(1.0 if heavy is None else heavy[k])
-        cell = order[k] * columns + j
-        own = with_cell(own, load(tile, cell), scale_0, minus_0, weight)
-        other = with_cell(other, load_part(tile, cell + WIDTH, columns - j - WIDTH), scale_1, minus_1, weight)
-    hold_sums(sums, at * STATS, own)
-    hold_sums(sums, (at + WIDTH) * STATS, other)
-
-
-@register_jitable
-def add_one(
-    tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, j: int, steps: np.ndarray, group: int, sums: np.ndarray
-) -> None:
-    """Add a group's rows of a tile for the last eight columns or fewer, from `j`."""
-    columns = tile.shape[1]
-    at = group * padded(columns) + j
-    scale, minus = load(steps, 2 * at), load(steps, 2 * at + WIDTH)
-    own = held_sums(sums, at * STATS)
-    for k in range(first, order.size):
-        lanes.prefetch_far(tile, (SORTED + k) * columns + j)
-        weight = fill(1.0 if heavy is None else heavy[k])
-        own = with_cell(own, load_part(tile, order[k] * columns + j, columns - j), scale, minus, weight)
-    hold_sums(sums, at * STATS, own)
-
-
-@register_jitable
-def held_sums(sums: np.ndarray, at: int) -> Any:
-    """Load counts, sums and sums of squares of eight columns."""
-    return load(sums, at), load(sums, at + WIDTH), load(sums, at + 2 * WIDTH)
-
-
-@register_jitable
-def hold_sums(sums: np.ndarray, at: int, held: Any) -> None:
+        held = with_cell(held, load_part(tile, order[k] * columns + j, columns - j), scale, minus, weight)
     count, total, square = held
-    store(sums, at, count)
-    store(sums, at + WIDTH, total)
-    store(sums, at + 2 * WIDTH, square)
+    store(sums, at * STATS, count)
+    store(sums, at * STATS + WIDTH, total)
+    store(sums, at * STATS + 2 * WIDTH, square)
 
 
 @register_jitable

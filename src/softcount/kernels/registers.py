@@ -1,4 +1,4 @@
-"""Inner loops on whole registers: nearest centres, transposed tiles, and the two matrix products of an E-step."""
+"""Inner loops on whole registers: nearest centres, transposed tiles, and the product that counts in an E-step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from softcount.kernels.lanes import (
     INT32,
     INT64,
     WIDTH,
-    ZEROS,
     call_llvm,
     checked,
     folded,
@@ -344,12 +343,10 @@ def ask_cells(rows: np.ndarray, start: int, stop: int, part: int, parts: int) ->
         lanes.prefetch_far(rows, first + at * WIDTH)
 
 
-# -- the two products of an E-step on a tile of rows: parameters x features, features x memberships
+# -- the product of an E-step that counts a tile of rows: features x memberships
 
 SIDE = 4
 """Lines on each side of a block."""
-ABREAST = SIDE * WIDTH
-"""Rows scored together; the rows of a tile are a multiple of it."""
 
 
 def placed(builder: Any, array: Any, line: Any, step: int, at: Any) -> Any:
@@ -361,31 +358,6 @@ def placed(builder: Any, array: Any, line: Any, step: int, at: Any) -> Any:
 
 def shifted(builder: Any, pointer: Any, numbers: int) -> Any:
     return builder.gep(pointer, [ir.Constant(INT64, numbers)])
-
-
-def scoring(height: int) -> Callable[..., None]:
-    """Return an instruction that scores `height` groups from `g` for 32 rows from `i`."""
-
-    @instruction(
-        lambda eta, g, features, i, joint: types.void(
-            checked(eta), types.intp, checked(features), types.intp, checked(joint)
-        )
-    )
-    def block(builder: Any, eta: Any, g: Any, features: Any, i: Any, joint: Any) -> None:
-        sums = [[cgutils.alloca_once_value(builder, ZEROS) for _ in range(SIDE)] for _ in range(height)]
-        with cgutils.for_range(builder, builder.extract_value(eta.shape, 1), intp=INT64) as loop:
-            first = placed(builder, features, loop.index, 0, i)
-            cells = [load(builder, shifted(builder, first, WIDTH * k), WIDTH) for k in range(SIDE)]
-            for step, line in enumerate(sums):
-                factor = spread(builder, builder.load(placed(builder, eta, g, step, loop.index)))
-                for cell, place in zip(cells, line, strict=True):
-                    builder.store(builder.fadd(builder.fmul(factor, cell), builder.load(place)), place)
-        for step, line in enumerate(sums):
-            first = placed(builder, joint, g, step, i)
-            for k, place in enumerate(line):
-                store(builder, shifted(builder, first, WIDTH * k), builder.load(place))
-
-    return block
 
 
 def counting(height: int, width: int) -> Callable[..., None]:
@@ -414,25 +386,12 @@ def counting(height: int, width: int) -> Callable[..., None]:
     return block
 
 
-score_four, score_one = scoring(SIDE), scoring(1)
 count_sixteen, count_down, count_along, count_one = (
     counting(SIDE, SIDE),
     counting(SIDE, 1),
     counting(1, SIDE),
     counting(1, 1),
 )
-
-
-@register_jitable
-def multiply_scores(eta: np.ndarray, features: np.ndarray, joint: np.ndarray) -> None:
-    """Compute a tile's scores (groups, rows): natural parameters (groups, features) times features (features, rows)."""
-    groups = eta.shape[0]
-    whole = groups - groups % SIDE
-    for i in range(0, features.shape[1], ABREAST):
-        for g in range(0, whole, SIDE):
-            score_four(eta, g, features, i, joint)
-        for g in range(whole, groups):
-            score_one(eta, g, features, i, joint)
 
 
 @register_jitable

@@ -520,19 +520,19 @@ class Codes(Stack, frozen=True, eq=False):
         out += table[np.minimum(data[:, node], len(table) - 1)]
 
     def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
-        sizes = self._sizes(data, PAIR_CELLS)
+        sizes = self._sizes(data)
         return self._as_counts(self.kernels.count_codes_soft(data, starts_of(sizes), memberships, sum(sizes)), sizes)
 
     def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
-        sizes = self._sizes(data, 4 * PAIR_CELLS // groups)
+        sizes = self._sizes(data)
         flat = self.kernels.count_codes_labelled(data, starts_of(sizes), labels, weights, sum(sizes), groups)
         return self._as_counts(flat, sizes)
 
-    def _sizes(self, data: np.ndarray, most: int) -> list[int]:
-        """Return the room for codes: that of the widest column, or per column if pairs would exceed `most` cells."""
+    def _sizes(self, data: np.ndarray) -> list[int]:
+        """Return the room for codes: that of the widest column, or per column if there would be too many pairs."""
         columns = len(self.nodes)
         room = int(data.max(initial=0)) + 1
-        if columns < 2 or room * room * columns <= 2 * most:
+        if columns < 2 or room * room * columns <= 2 * PAIR_CELLS:
             return [room] * columns
         return [int(top) + 1 for top in down_columns(np.maximum, data)]
 
