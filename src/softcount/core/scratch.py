@@ -15,13 +15,13 @@ except ImportError:  # this system has no such locks, so leftovers are not remov
 _OURS = re.compile(r"\.softcount-[0-9a-f]{12}\.part")
 
 
-def new_scratch(folder: str, mode: int, reading: bool = False) -> tuple[int, str]:
+def new_scratch(folder: str, mode: int) -> tuple[int, str]:
     """Create an empty temporary file, locked until it is closed; return its descriptor and path.
 
     Files that a killed process left in the folder are removed first.
     """
     remove_leftovers(folder)
-    way = (os.O_RDWR if reading else os.O_WRONLY) | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    way = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         path = os.path.join(folder, f".softcount-{os.urandom(6).hex()}.part")
         handle = os.open(path, way, mode)

@@ -9,7 +9,6 @@ import numpy as np
 from softcount.kernels.jit import register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, store_part
 from softcount.kernels.posterior import put_posterior
-from softcount.kernels.reals import empty_sums
 from softcount.kernels.reference import check_labels
 from softcount.kernels.registers import put_turned
 
@@ -143,20 +142,21 @@ def count_codes_labelled(
     n_groups: int,
 ) -> np.ndarray:
     check_labels(labels, n_groups)
-    return _count_labelled(codes, offsets, labels, weights, n_cells, n_groups)
+    # Without weights, int32 is exact: a call never has 2^31 rows.
+    sums = np.zeros((n_groups, n_cells), np.int32 if weights is None else np.float64)
+    return _count_labelled(codes, offsets, labels, weights, sums)
 
 
 @fused
 def _count_labelled(
-    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, n_groups: int
+    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, sums: np.ndarray
 ) -> np.ndarray:
-    total = np.zeros((n_groups, n_cells))
-    sums = empty_sums(weights, n_groups * n_cells)
-    step = max(CHAIN, n_cells, codes.shape[0] if weights is None else 0)
+    total = np.zeros(sums.shape)
+    step = max(CHAIN, sums.shape[1], codes.shape[0] if weights is None else 0)
     for start in range(0, codes.shape[0], step):
         heavy = None if weights is None else weights[start:]
-        tally(codes[start : start + step], offsets, labels[start:], heavy, n_cells, sums)
-        total += sums.reshape(total.shape)
+        tally(codes[start : start + step], offsets, labels[start:], heavy, sums.shape[1], sums.reshape(-1))
+        total += sums
         sums[:] = 0
     return total.T.copy()
 

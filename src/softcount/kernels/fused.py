@@ -22,4 +22,5 @@ from softcount.kernels.codes import (
     score_codes,
 )
 from softcount.kernels.posterior import normalise
-from softcount.kernels.reals import count_labels, count_reals_labelled, count_reals_soft, posterior_reals, score_reals
+from softcount.kernels.reals import count_reals_labelled, count_reals_soft, posterior_reals, score_reals
+from softcount.kernels.reference import count_labels

@@ -32,36 +32,6 @@ def pair_table(codes: np.ndarray, base: int) -> np.ndarray:
 
 
 @jit()
-def byte_pair_table(words: np.ndarray, base: int) -> np.ndarray:
-    """Count pairs of one-byte codes as (lanes x pairs).
-
-    Codes are read eight at a time; the first is the low byte of a word.
-
-    The tables are padded. If two tables had the same offset within a page, a read from one would wait for a write to
-    the other.
-    """
-    tables = np.zeros((LANES, base * base + 24), np.int64)
-    first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
-    size, low = np.uint64(base), np.uint64(0xFF)
-    a = words[0] & low
-    for at in range(len(words) - 1):
-        word = words[at]
-        b, c, d = (word >> np.uint64(8)) & low, (word >> np.uint64(16)) & low, (word >> np.uint64(24)) & low
-        e, f, g = (word >> np.uint64(32)) & low, (word >> np.uint64(40)) & low, (word >> np.uint64(48)) & low
-        h, i = word >> np.uint64(56), words[at + 1] & low
-        first[a * size + b] += 1
-        second[b * size + c] += 1
-        third[c * size + d] += 1
-        fourth[d * size + e] += 1
-        first[e * size + f] += 1
-        second[f * size + g] += 1
-        third[g * size + h] += 1
-        fourth[h * size + i] += 1
-        a = i
-    return tables
-
-
-@jit()
 def weighted_pair_table(
     codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, base: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -15,32 +15,6 @@ from softcount.kernels.reference import Sums, check_labels
 from softcount.kernels.registers import ask_ahead, put_turned
 from softcount.kernels.twofold import shift_all
 
-
-def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
-    check_labels(labels, n_groups)
-    return np.asarray(_count_labels(labels, weights, n_groups), dtype=np.float64)
-
-
-@fused
-def _count_labels(labels: np.ndarray, weights: Any, n_groups: int) -> np.ndarray:
-    sums: np.ndarray = empty_sums(weights, n_groups)
-    for i in range(labels.size):
-        if labels[i] >= 0:
-            sums[labels[i]] += 1 if weights is None else weights[i]
-    return sums
-
-
-def empty_sums(weights: Any, size: int) -> Any:
-    """Return int32 zeros without weights, which is exact (a call never has 2^31 rows); otherwise float64 zeros."""
-    raise NotImplementedError
-
-
-@overload(empty_sums)
-def _empty_sums(weights: Any, size: Any) -> Any:
-    kind = np.int32 if isinstance(weights, types.NoneType) else np.float64
-    return lambda weights, size: np.zeros(size, kind)
-
-
 # -- counting, eight columns at a time
 
 TILE = 64

@@ -299,8 +299,7 @@ def check_labels(labels: np.ndarray, n_groups: int) -> None:
 def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
     """Return the number of rows, or their total weight, in each group. Rows labelled -1 are left out."""
     check_labels(labels, n_groups)
-    known = labels >= 0
-    return np.bincount(labels[known], None if weights is None else weights[known], n_groups).astype(np.float64)
+    return np.bincount(labels + 1, weights, n_groups + 1)[1:].astype(np.float64)
 
 
 def count_reals_labelled(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from softcount.kernels import WORTH_COMPILING
@@ -20,19 +18,12 @@ def count_pairs(
     """
     if len(codes) < WORTH_COMPILING:
         return pairs_in_numpy(codes, starts, weights, base)
-    from softcount.kernels.pair_tables import byte_pair_table, pair_table, weighted_pair_table
+    from softcount.kernels.pair_tables import pair_table, weighted_pair_table
 
     starts = np.ascontiguousarray(starts, dtype=np.int64)
     if weights is None:
         # Count all pairs, then subtract those across the borders of sequences.
-        if codes.dtype != np.uint8 or sys.byteorder != "little" or not codes.flags.c_contiguous:
-            counted = pair_table(codes, base).sum(axis=0).reshape(base, base)
-        else:
-            whole = len(codes) // 8 * 8
-            counted = byte_pair_table(codes[:whole].view(np.uint64), base).sum(axis=0)[: base * base]
-            counted, rest = counted.reshape(base, base), codes[whole - 8 :]
-            np.add.at(counted, (rest[:-1], rest[1:]), 1)
-        pairs = counted.astype(np.float64)
+        pairs = pair_table(codes, base).sum(axis=0).reshape(base, base).astype(np.float64)
         between = np.unique(starts[1:-1])  # an empty sequence has the same start as the next one
         between = between[(between > 0) & (between < len(codes))]
         across = np.bincount(codes[between - 1].astype(np.int64) * base + codes[between], minlength=base * base)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial, reduce
-from math import lgamma
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
 from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known, sketch
-from softcount.learn.mixture import Starts, search_notes
+from softcount.learn.mixture import Starts, as_learned, refuse_more_named
 from softcount.learn.prepare import (
     MIXTURE_FLOOR,
     as_rows,
@@ -31,18 +30,14 @@ from softcount.learn.prepare import (
     with_blanks,
     with_floors,
 )
-from softcount.learn.record import Learned, Trial, bic, complete_evidence
+from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.settings import (
     Plan,
-    absent,
     cells_of,
-    degenerate_notes,
-    em_facts,
     given_params,
     plug,
     retyping,
-    stopped_notes,
 )
 from softcount.models.base import ClassModel, DeadEnd, Problem, tally_equally
 from softcount.models.declare import priors_of
@@ -204,11 +199,7 @@ def fit_states(
 ) -> Learned:
     """Fit this many hidden states, the best of several initialisations; `extra` are further ones."""
     model = build(steps.one, starts.groups)
-    if steps.named is not None and len(steps.named) > model.states:
-        raise DataError(
-            f"{len(steps.named)} states are known, but only {model.states} are asked for. "
-            "Ask for at least as many as are known."
-        )
+    refuse_more_named(steps.named, model.states, "states")
     task = StateTask(steps, plan, starts, runner, model)
     try:
         found, imagined = task.search(extra)
@@ -219,22 +210,10 @@ def fit_states(
     if isinstance(starts.init, str) and steps.named is None and model.links.is_free:
         order = np.argsort(-model.occupied(counts), kind="stable")
         params, counts = model.reordered(params, counts, order)
-    if plan.estimate == "predictive":
-        params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    rounded = all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread_parameters)
-    notes = [
-        *stopped_notes(replace(best, interrupted=found.interrupted), plan),
-        *search_notes(found, plan, rounded),
-        *degenerate_notes(model, params, imagined),  # type: ignore[arg-type]  # of whose leaves alone it speaks
-    ]
+    fitted = as_learned(steps, model, plan, imagined, found, params, counts, [])
     if len(gone := np.flatnonzero(dead(model.occupied(counts)))):
-        notes.append(f"no step is in state {', '.join(map(str, gone))}: ask for fewer states.")
-    return Learned(
-        model=model, estimates=params, counts=counts, imagined=imagined, notes=[*steps.notes, *notes],  # type: ignore[arg-type]
-        prior=plan.prior, estimate=plan.estimate, missing=absent(model, counts, steps.table),  # type: ignore[arg-type]
-        agreed=(found.agreed, found.tried), named=steps.named, interrupted=found.interrupted,
-        **em_facts(best, plan, counts),
-    )  # fmt: skip
+        fitted.notes.append(f"no step is in state {', '.join(map(str, gone))}: ask for fewer states.")
+    return fitted
 
 
 class StateTask(Struct, frozen=True, eq=False):
@@ -359,8 +338,6 @@ def weighed(fitted: Learned) -> Trial:
     counts = model.nodes.stacked(fitted.counts)
     height, size = counts.log_likelihood, model.nodes.n_parameters()
     enough = model.occupied(fitted.counts) >= LEAST_ROWS
-    # The marginal likelihood by Cheeseman and Stutz, as of a mixture: see `cheeseman_stutz`.
-    whole = complete_evidence(model, fitted.imagined, fitted.estimates, counts)
-    unnamed = model.states - len(fitted.named or ()) if model.links.is_free else 0
-    evidence = whole + height - model.nodes.completed(counts, fitted.estimates) + lgamma(unnamed + 1)
+    known = len(fitted.named or ()) if model.links.is_free else model.groups
+    evidence = cheeseman_stutz(model, fitted.imagined, fitted.estimates, counts, known)  # type: ignore[arg-type]
     return Trial(model.states, height, size, bic(height, size, counts.rows), np.nan, evidence, None, int(enough.sum()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -46,6 +46,9 @@ from softcount.models.nodes import Imagined, Params
 from softcount.priors import Distribution
 from softcount.run.local import Runner
 from softcount.table import Table
+
+if TYPE_CHECKING:
+    from softcount.learn.hidden_states import StepRows
 
 VERY_FEW_ROWS = 400
 """Distinct rows times tries per initialisation: a pass over so few costs the same for one try or ten."""
@@ -91,11 +94,7 @@ def fit_prepared(
 
     A `rough` fit ends where the race of its initialisations ended, without the last digits.
     """
-    if prepared.named is not None and len(prepared.named) > starts.groups:
-        raise DataError(
-            f"{len(prepared.named)} classes are known, but only {starts.groups} are asked for. "
-            "Ask for at least as many as are known."
-        )
+    refuse_more_named(prepared.named, starts.groups, "classes")
     model = prepared.model(starts.groups)
     task = Task(prepared, plan, starts, runner, model, rough)
     found, imagined, notes = task.search(extra)
@@ -110,20 +109,40 @@ def fit_prepared(
     gone = dead(task.rows_in(sizes(counts))) & (np.arange(model.groups) >= len(prepared.named or ()))
     if gone.any() and not gone.all() and not plan.fixed and not found.interrupted:
         return _without(task, params, gone, found, notes)
+    return as_learned(prepared, model, plan, imagined, found, params, counts, notes)
+
+
+def as_learned(
+    prepared: Prepared | StepRows, model: Any, plan: Plan, imagined: Imagined,
+    found: SearchResult, params: Params, counts: Counts, notes: Sequence[str],
+) -> Learned:  # fmt: skip
+    """Return the groups that a search found, with remarks on the search and on degenerate columns."""
     if plan.estimate == "predictive":
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    reached = replace(best, interrupted=found.interrupted)
-    notes += [
-        *stopped_notes(reached, plan),
-        *search_notes(found, plan, task.rounded),
+    notes = [
+        *prepared.notes, *notes,
+        *stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
+        *search_notes(found, plan, all_rounded(model)),
         *degenerate_notes(model, params, imagined),
-    ]
+    ]  # fmt: skip
     return Learned(
-        model=model, estimates=params, counts=counts, imagined=imagined, classes=None, target=None,
-        notes=[*prepared.notes, *notes], prior=plan.prior, class_prior=None, estimate=plan.estimate,
-        missing=absent(model, counts, prepared.table), agreed=(found.agreed, found.tried), named=prepared.named,
-        interrupted=found.interrupted, half_steps=plan.stop.half_steps, **em_facts(best, plan, counts),
+        model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,
+        estimate=plan.estimate, missing=absent(model, counts, prepared.table), agreed=(found.agreed, found.tried),
+        named=prepared.named, interrupted=found.interrupted, half_steps=plan.stop.half_steps,
+        **em_facts(found.best, plan, counts),
     )  # fmt: skip
+
+
+def refuse_more_named(named: Sequence[Any] | None, groups: int, what: str) -> None:
+    if named is not None and len(named) > groups:
+        raise DataError(
+            f"{len(named)} {what} are known, but only {groups} are asked for. Ask for at least as many as are known."
+        )
+
+
+def all_rounded(model: Any) -> bool:
+    """Return whether every column with a width is rounded."""
+    return all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread_parameters)
 
 
 def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, notes: list[str]) -> Learned:
@@ -171,11 +190,6 @@ class Task(Struct, frozen=True, eq=False):
     runner: Runner
     model: ClassModel
     rough: bool = False
-
-    @property
-    def rounded(self) -> bool:
-        """Whether every column with a width is rounded."""
-        return all(leaf.setting.rounded for leaf in self.model.leaves if leaf.family.facts.spread_parameters)
 
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
         return as_rows(sizes, self.prepared.n_rows)
@@ -284,7 +298,7 @@ class Task(Struct, frozen=True, eq=False):
         bad = (race.many.spikes(params, stats) | starved(self.model, rows, imagined.how) | dead(rows)).any(axis=0)
         if not bad.all():
             return np.asarray(bad)
-        alone = rows < A_FEW_ROWS if self.rounded else starved(self.model, rows, imagined.how) | dead(rows)
+        alone = rows < A_FEW_ROWS if all_rounded(self.model) else starved(self.model, rows, imagined.how) | dead(rows)
         return np.asarray((race.many.spikes(params, stats, rounded=False) | alone).any(axis=0))
 
     def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:

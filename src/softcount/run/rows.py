@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import mmap
-import os
 import pickle
 import tempfile
 from abc import ABC, abstractmethod
@@ -14,13 +13,12 @@ from contextlib import suppress
 from functools import partial, reduce
 from itertools import chain, pairwise
 from operator import add
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
-from softcount.core.scratch import new_scratch
 from softcount.errors import DataError
 
 if TYPE_CHECKING:
@@ -179,13 +177,9 @@ class SpillFile:
     def __init__(self, folder: str, known: Memory) -> None:
         self.folder, self._known = folder, known
         try:
-            self._handle, path = new_scratch(folder, 0o600, reading=True)
+            self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
         except OSError as error:
             raise refused(self.folder, error) from error
-        self._path: str | None = path
-        with suppress(OSError):  # some systems keep the name of an open file
-            os.unlink(path)
-            self._path = None
         self._segment: mmap.mmap | None = None
         self._start = self._end = 0  # where the segment begins in the file, and where it is free
 
@@ -204,10 +198,10 @@ class SpillFile:
             size = -(-raw.nbytes // LINE) * LINE
             if self._segment is None or self._end + size > len(self._segment):
                 self._segment = self._next_segment(size)
-            at, done = self._end, 0
-            while done < raw.nbytes:
-                # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
-                done += os.pwrite(self._handle, raw[done:], self._start + at + done)
+            at = self._end
+            # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
+            self._file.seek(self._start + at)
+            write_all(self._file, raw)
             self._end += size
             return memoryview(self._segment)[at : at + raw.nbytes]
         except OSError as error:
@@ -219,17 +213,21 @@ class SpillFile:
         page = mmap.ALLOCATIONGRANULARITY
         size = max(min(2 * before, LARGEST_SEGMENT), FIRST_SEGMENT, -(-least // page) * page)
         self._start, self._end = self._start + before, 0
-        os.ftruncate(self._handle, self._start + size)
-        mapped = mmap.mmap(self._handle, size, offset=self._start)
+        self._file.truncate(self._start + size)
+        mapped = mmap.mmap(self._file.fileno(), size, offset=self._start)
         self._known.add(np.frombuffer(mapped, np.uint8))
         return mapped
 
     def close(self) -> None:
-        os.close(self._handle)
-        if self._path is not None:
-            with suppress(OSError):
-                os.unlink(self._path)
+        self._file.close()
         self._segment = None
+
+
+def write_all(file: IO[bytes], raw: memoryview) -> None:
+    """Write all bytes to an unbuffered file, which may take only some of them at a time."""
+    done = 0
+    while done < raw.nbytes:
+        done += file.write(raw[done:])
 
 
 def refused(folder: str, error: OSError, another: str = "") -> DataError:
@@ -369,20 +367,13 @@ def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -
 
 def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
     try:
-        handle, path = new_scratch(folder, 0o600, reading=True)
-        try:
-            with suppress(OSError):  # some systems keep the name of an open file
-                os.unlink(path)
-            rows = columns = at = 0
+        with tempfile.TemporaryFile(buffering=0, dir=folder) as file:
+            rows = columns = 0
             for part in parts:
-                raw, done = np.ascontiguousarray(part, np.float64).data.cast("B"), 0
-                while done < raw.nbytes:
-                    done += os.pwrite(handle, raw[done:], at + done)
-                at, rows, columns = at + raw.nbytes, rows + len(part), part.shape[1]
+                write_all(file, np.ascontiguousarray(part, np.float64).data.cast("B"))
+                rows, columns = rows + len(part), part.shape[1]
             # The map stays when the file is closed; the space is free again once the array is gone.
-            mapped = mmap.mmap(handle, rows * columns * 8)
-        finally:
-            os.close(handle)
+            mapped = mmap.mmap(file.fileno(), rows * columns * 8)
     except OSError as error:
         raise refused(folder, error) from error
     return np.frombuffer(mapped, np.float64).reshape(rows, columns)
