@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import lgamma
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.learn.known_classes import estimate_params
-from softcount.learn.record import Learned, bic, cheeseman_stutz
+from softcount.learn.record import Learned, cheeseman_stutz
 
 MOST_STEPS = 10_000
 REGRET = 1e-9
@@ -63,13 +62,3 @@ def class_evidence(learned: Learned, log_likelihood: float, labelled: bool) -> f
     counts = replace(learned.model.nodes.stacked(learned.counts), log_likelihood=log_likelihood)
     known = learned.n_groups if labelled else len(learned.named or ())
     return cheeseman_stutz(learned.model, learned.imagined, learned.estimates, counts, known)
-
-
-def unnamed_orders(sizes: list[int]) -> float:
-    """Return the log of the number of labellings of the hidden nodes' categories, each of which is an optimum."""
-    return sum(lgamma(size + 1) for size in sizes)
-
-
-def penalised(log_likelihood: float, learned: Learned) -> float:
-    """Return -BIC / 2."""
-    return -bic(log_likelihood, learned.n_parameters, learned.counts.rows) / 2

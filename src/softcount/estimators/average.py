@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from math import lgamma
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sklearn.base import clone
 
-from softcount.bayes.evidence import class_evidence, penalised, stacking_weights, unnamed_orders, with_plain_parameters
+from softcount.bayes.evidence import class_evidence, stacking_weights, with_plain_parameters
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
@@ -26,6 +27,7 @@ from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import whole_table
 from softcount.fitted.network import is_sure
+from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import AtOnce, Threads
 from softcount.table.chunk import Chunks, Split
@@ -147,11 +149,13 @@ class AverageMember:
         if self.is_network:
             if by == "bic":
                 return float(-self.model.bic() / 2)
-            return network_evidence(self.fitted) + unnamed_orders([len(self.fitted.levels[key]) for key in self.hidden])
+            # Every labelling of the hidden nodes' categories is an optimum.
+            labellings = sum(lgamma(len(self.fitted.levels[key]) + 1) for key in self.hidden)
+            return network_evidence(self.fitted) + labellings
         plain = with_plain_parameters(self.fitted)
         likelihood = self._log_likelihood(plain, rows)
         if by == "bic":
-            return penalised(likelihood, self.fitted)
+            return -bic(likelihood, self.fitted.n_parameters, self.fitted.counts.rows) / 2
         return class_evidence(plain, likelihood, self.classes is not None)
 
     def _log_likelihood(self, plain: Fitted, rows: LabelledTable | None) -> float:

@@ -65,9 +65,9 @@ def _describe_model(estimator: Any) -> Iterator[str]:
 def _describe_centres(estimator: Any) -> Iterator[str]:
     found = estimator.found_
     groups, columns = found.centres.shape
-    rows = "" if found.sizes is None else f", {found.sizes.sum():,.0f} rows"
-    yield f"{groups:,} clusters from {columns:,} columns{rows}, cost {found.inertia:.6g}"
-    yield _share_bars({} if found.sizes is None else dict(enumerate((found.sizes / found.sizes.sum()).tolist())))
+    rows = found.sizes.sum()
+    yield f"{groups:,} clusters from {columns:,} columns, {rows:,.0f} rows, cost {found.inertia:.6g}"
+    yield _share_bars(dict(enumerate((found.sizes / rows).tolist())))
     names = getattr(estimator, "feature_names_in_", range(columns))
     yield _number_table("centre", names, range(groups), found.centres)
     yield said_lines(found.notes)

@@ -12,7 +12,7 @@ from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
 from softcount.export.scoring_plan import ensemble_terms
 from softcount.families.text import WordFigures
-from softcount.fitted.answers import CLASS, labels_in, name_apart
+from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 from softcount.table.schema import Key
@@ -101,16 +101,14 @@ def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Docum
     if words is not None:
         yield _text_document(model, leaf, words, names[leaf.columns[0]])
         return
-    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
-    nothing = np.full(len(leaf.columns), np.nan)
-    for place, key in enumerate(leaf.columns):
-        levels = leaf.family.levels_of(leaf.setting, place)
-        if leaf.family.facts.counted or (len(leaf.columns) > 1 and levels is None and _normals(model, leaf) is None):
+    for key in leaf.columns:
+        if leaf.family.facts.counted:
             yield None
             continue
-        cells = nothing if levels is None else np.zeros(len(leaf.columns))
-        family, params = leaf.family.conditional(own, leaf.setting, cells, place)
-        if levels is None:
+        family, params, levels = marginal(model, key)
+        if levels is None and len(leaf.columns) > 1 and _normals(model, leaf) is None:
+            yield None
+        elif levels is None:
             number = number_document(model.shares, family, params, leaf, model.schema[key].bounds)
             if len(leaf.columns) > 1:
                 number.pop("form", None)  # the block has it

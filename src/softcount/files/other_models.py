@@ -99,7 +99,6 @@ def centres_of(document: Document, arrays: Arrays) -> Centres:
     require((np.abs(frame.inside(centres)) <= BEYOND).all(), "its centres are too far from its anchor.")
     unit = not frame.unit or np.abs((centres**2).sum(axis=1) - 1).max() <= 1e-9
     require(unit, "its centres should have length one and do not.")
-    if found.sizes is not None:
-        sizes = finite_array(found.sizes, (len(centres),), "its clusters' sizes")
-        require(sizes.min() >= 0 and sizes.sum() > 0, "its clusters' sizes are below zero, or all zero.")
+    sizes = finite_array(found.sizes, (len(centres),), "its clusters' sizes")
+    require(sizes.min() >= 0 and sizes.sum() > 0, "its clusters' sizes are below zero, or all zero.")
     return found

@@ -442,13 +442,13 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
     compiled, columns = model.compiled(), [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)]
     for chunk in model.chunks(table):
         joint = model.joint_of(chunk, compiled)
-        weights, _ = softmax_rows(joint)
+        weights, possible = softmax_rows(joint)[0], np.isfinite(joint).any(axis=1)
         for leaf, place, column in columns:
             rows = np.flatnonzero(absent_cells(model.schema, chunk, column))
             rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
             if not len(rows):
                 continue
-            model.refuse_impossible(chunk, joint, rows)
+            model.refuse_impossible(chunk, possible | ~np.isin(np.arange(chunk.n_rows), rows))
             cells = cells_of_leaf(model, leaf, chunk)[rows]
             values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
             if (bounds := model.schema[column].bounds) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.table.schema import apart, label
 from softcount.text import Reading
-from softcount.text.count_words import Part, Spot, spans_of, spots_of
+from softcount.text.count_words import Part, spans_of, spots_of
 
 if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
@@ -220,27 +220,21 @@ def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
 # -- positions in the text
 
 
-def spots(found: DocumentWords, document: str | None) -> list[Spot]:
-    """Return the positions of the words in their document; character n-grams have none."""
-    there = {word.word for word in found.words if word.count}
-    return [] if document is None else list(spots_of(document, found.reading, there))
-
-
 def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
     """Return for each word an (occurrences x 2) array of start and end positions."""
     words = [word.word for word in found.words if word.count]
     return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))
 
 
-def weights(found: DocumentWords, places: Iterable[Spot]) -> dict[Part, float]:
+def weights(found: DocumentWords, document: str) -> dict[Part, float]:
     """Return the nats of every position: a word's nats divided by its occurrences, an n-gram's also by its words.
 
-    If only presence counts, every occurrence gets the full nats.
+    If only presence counts, every occurrence gets the full nats. Character n-grams have no positions.
     """
     there = [word for word in found.words if word.count]
     each = {word.word: word.nats / (1.0 if found.once else max(word.count, 1.0)) for word in there}
     out: dict[Part, float] = {}
-    for spot in places:
+    for spot in spots_of(document, found.reading, set(each)):
         for part in (part for part in spot.parts if part[0] < part[1]):
             out[part] = out.get(part, 0.0) + each[spot.word] / len(spot.parts)
     return out

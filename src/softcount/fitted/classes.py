@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -255,8 +255,6 @@ class ClassMember(Struct, frozen=True):
     probability: float
 
 
-Ranked = tuple[float, float, ClassMember]
-"""The two values that rank a row, and the row."""
 CERTAIN = float(np.log(999.0))
 """The log-odds of a probability of 0.999.
 
@@ -324,18 +322,20 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
     mass, entropy = sum(part.mass for part in parts), sum(part.entropy for part in parts)
     sizes = sum((part.sizes for part in parts), np.zeros(groups))
     unsure = sum((part.unsure for part in parts), np.zeros((2, groups)))
+    figures = np.concatenate([NO_FIGURES, *(part.figures for part in parts)], axis=1)
+    most, least, worst = _rank_rows(figures, groups, members, anomalies)
     classes = [
         ClassMembers(
             float(sizes[g]),
             float(unsure[1, g] / unsure[0, g]) if unsure[0, g] > 0 else 0.0,
-            _first((place for part in parts for place in part.most[g]), members),
-            _first((place for part in parts for place in part.least[g]), members),
+            *([ClassMember(int(row), float(p)) for row, p in figures[[0, 4]][:, own[g]].T] for own in (most, least)),
         )
         for g in range(groups)
     ]
     impossible = sum(part.impossible for part in parts)
-    worst = _worst_rows(meter, parts, anomalies)
-    return SortedTable(mass, entropy / mass if mass > 0 else 0.0, classes, impossible, worst)
+    odd = {row: part_of(part.worst, slice(k, k + 1)) for part in parts for k, row in enumerate(part.worst_rows)}
+    found = [_explain_anomaly(meter, int(row), odd[int(row)]) for row in figures[0, worst]]
+    return SortedTable(mass, entropy / mass if mass > 0 else 0.0, classes, impossible, found)
 
 
 def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
@@ -359,16 +359,18 @@ class _ChunkPart(Struct, frozen=True):
     entropy: float
     sizes: np.ndarray  # weighted number of rows by most probable group
     unsure: np.ndarray  # (2, groups): sums of membership weights, and of weights times entropy
-    most: list[list[Ranked]]
-    least: list[list[Ranked]]
+    figures: np.ndarray  # of the first rows: row, most probable group (-1: none), score, log-odds, probability
     impossible: int
-    worst: list[tuple[float, int]]
-    worst_rows: Chunk
+    worst_rows: list[int]
+    worst: Chunk
+
+
+NO_FIGURES = np.empty((5, 0))
 
 
 def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _ChunkPart:
     groups, mass, entropy = meter.fitted.n_groups, 0.0, 0.0
-    sizes, unsure, figures = np.zeros(groups), np.zeros((2, groups)), [np.empty((4, 0))]
+    sizes, unsure, parts, row = np.zeros(groups), np.zeros((2, groups)), [NO_FIGURES], chunk.start
     for tile in tiles(chunk):
         scores = meter.measure(tile)
         possible, best = scores.members.any(axis=1), scores.members.argmax(axis=1)
@@ -381,45 +383,39 @@ def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _
         unsure += np.stack([weight, weight * own]) @ scores.members
         with np.errstate(divide="ignore", invalid="ignore"):
             margin = np.log(top) - np.log(rest)
-        figures.append(np.stack([np.where(possible, best, -1), scores.score, margin, top]))
-    likeliest, score, surest, probability = np.concatenate(figures, axis=1)
-    typical = np.minimum(surest, CERTAIN)
-    inside = [np.flatnonzero(likeliest == g) for g in range(groups)]
-    most = [_ranked(rows, (-typical, score), probability, chunk.start, members) for rows in inside]
-    least = [_ranked(rows, (surest, -score), probability, chunk.start, members) for rows in inside]
-    rows = np.lexsort((np.arange(len(score)), -score))[:anomalies]
-    return _ChunkPart(
-        mass, entropy, sizes, unsure, most, least,
-        int(np.isposinf(score).sum()), [(float(score[i]), chunk.start + int(i)) for i in rows], part_of(chunk, rows),
-    )  # fmt: skip
+        rows = row + np.arange(len(best))
+        parts.append(np.stack([rows, np.where(possible, best, -1), scores.score, margin, top]))
+        row += len(best)
+    figures = np.concatenate(parts, axis=1)
+    most, least, worst = _rank_rows(figures, groups, members, anomalies)
+    kept = figures[:, np.unique(np.concatenate([*most, *least, worst]))]
+    odd = (chunk.start + worst).tolist(), part_of(chunk, worst)
+    return _ChunkPart(mass, entropy, sizes, unsure, kept, int(np.isposinf(figures[2]).sum()), *odd)
 
 
-def _ranked(
-    rows: np.ndarray, by: tuple[np.ndarray, np.ndarray], probability: np.ndarray, start: int, most: int
-) -> list[Ranked]:
-    """Return the first `most` rows ordered by two values, with their position in the table."""
-    order = rows[np.lexsort((rows, by[1][rows], by[0][rows]))][:most]
-    return [(float(by[0][i]), float(by[1][i]), ClassMember(start + int(i), float(probability[i]))) for i in order]
+def _rank_rows(
+    figures: np.ndarray, groups: int, members: int, anomalies: int
+) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    """Return the places of the most and of the least certain rows of each group, and of the rows that fit worst."""
+    row, likeliest, score, surest, _ = figures
+
+    def rank(places: np.ndarray, most: int, *by: np.ndarray) -> np.ndarray:
+        return places[np.lexsort([value[places] for value in (row, *by[::-1])])][:most]
+
+    inside, typical = [np.flatnonzero(likeliest == g) for g in range(groups)], np.minimum(surest, CERTAIN)
+    most = [rank(places, members, -typical, score) for places in inside]
+    least = [rank(places, members, surest, -score) for places in inside]
+    return most, least, rank(np.arange(len(row)), anomalies, -score)
 
 
-def _first(places: Iterable[Ranked], most: int) -> list[ClassMember]:
-    ranked = sorted(places, key=lambda place: (place[0], place[1], place[2].row))
-    return [member for *_, member in ranked[:most]]
-
-
-def _worst_rows(meter: SurpriseMeter, parts: list[_ChunkPart], most: int) -> list[Anomaly]:
-    offered = [(-score, row, part, place) for part in parts for place, (score, row) in enumerate(part.worst)]
-    chosen = sorted(offered, key=lambda item: item[:2])[:most]
-    found = []
-    for _, row, part, place in chosen:
-        chunk = part_of(part.worst_rows, slice(place, place + 1))
-        scores = meter.measure(chunk)
-        reasons = {name: float(values[0]) + 0.0 for name, values in meter.reasons(chunk).items()}
-        ranked = dict(sorted(reasons.items(), key=lambda item: -item[1]))
-        group = int(scores.members[0].argmax())
-        figures = float(scores.score[0]), float(scores.log_density[0]), group, float(scores.members[0, group])
-        found.append(Anomaly(row, *figures, ranked, cells(meter.fitted, chunk)))
-    return found
+def _explain_anomaly(meter: SurpriseMeter, row: int, chunk: Chunk) -> Anomaly:
+    """Return the score of the only row of a chunk, and its parts."""
+    scores = meter.measure(chunk)
+    reasons = {name: float(values[0]) + 0.0 for name, values in meter.reasons(chunk).items()}
+    ranked = dict(sorted(reasons.items(), key=lambda item: -item[1]))
+    group = int(scores.members[0].argmax())
+    figures = float(scores.score[0]), float(scores.log_density[0]), group, float(scores.members[0, group])
+    return Anomaly(row, *figures, ranked, cells(meter.fitted, chunk))
 
 
 def cells(fitted: Fitted, chunk: Chunk, row: int = 0) -> dict[Key, Any]:

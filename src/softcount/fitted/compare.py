@@ -174,8 +174,6 @@ def centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
             "spherical k-means compares directions, which some columns alone do not have: there is no page of any "
             "column from any others. Look at its centres: report."
         )
-    if found.sizes is None:
-        raise DataError("the file is of an earlier version, which kept no sizes of clusters. Fit it again.")
     groups, columns = found.centres.shape
     apart = float(found.centres.var(axis=0).mean())
     width = found.inertia / (float(found.sizes.sum()) * columns)

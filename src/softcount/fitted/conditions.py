@@ -56,21 +56,6 @@ Convert = Callable[[Any], float]
 Pieces = list[Piece]
 
 
-class Condition:
-    """A condition on a column, made by `between`, `above`, `below`, `any_of` or `not_`."""
-
-    def pieces(self, convert: Convert) -> Pieces:
-        """Return the allowed numbers as disjoint intervals; `convert` turns a user's value into a number."""
-        raise NotImplementedError
-
-    def allows(self, levels: Levels) -> np.ndarray:
-        raise NotImplementedError
-
-    def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
-        """Apply `change` to every value; `turned` states that the change reverses their order."""
-        raise NotImplementedError
-
-
 class Levels(Struct, frozen=True):
     """The categories that conditions refer to, and the name of their column.
 
@@ -100,7 +85,11 @@ class Levels(Struct, frozen=True):
         return within(pieces, self.levels)
 
 
-class Range(Condition, Struct, frozen=True):
+# A condition gives its allowed numbers as disjoint `pieces` (`convert` turns a user's value into a number), marks the
+# categories that it `allows`, and can `map` every value by a change; `turned` states that this reverses their order.
+
+
+class Range(Struct, frozen=True):
     """A range of values; both ends are included by default, and None leaves an end open."""
 
     low: Any = None
@@ -131,7 +120,7 @@ class Range(Condition, Struct, frozen=True):
         return Range(high, low, self.high_in, self.low_in) if turned else replace(self, low=low, high=high)
 
 
-class AnyOf(Condition, Struct, frozen=True):
+class AnyOf(Struct, frozen=True):
     values: tuple[Any, ...]
 
     def __repr__(self) -> str:
@@ -158,7 +147,7 @@ class AnyOf(Condition, Struct, frozen=True):
         return AnyOf(tuple(x.map(change, turned) if isinstance(x, Condition) else change(x) for x in self.values))
 
 
-class Not(Condition, Struct, frozen=True):
+class Not(Struct, frozen=True):
     condition: Condition
 
     def __repr__(self) -> str:
@@ -175,6 +164,10 @@ class Not(Condition, Struct, frozen=True):
 
     def map(self, change: Callable[[Any], Any], turned: bool = False) -> Condition:
         return Not(self.condition.map(change, turned))
+
+
+Condition = Range | AnyOf | Not
+"""A condition on a column, made by `between`, `above`, `below`, `any_of` or `not_`."""
 
 
 def _outside(pieces: Pieces, others: Pieces) -> Pieces:
@@ -291,24 +284,20 @@ def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]
     return found
 
 
-def given_data(given: Mapping[Key, Any]) -> dict[Key, Any]:
-    """Return given values as lists and mappings, ready for JSON.
+def condition_data(value: Any) -> Any:
+    """Return what is given of a column as lists and mappings, ready for JSON.
 
-    >>> given_data({"age": (20, 30), "town": not_("small", "middle"), "sex": "f", "pay": above(5)})
-    {'age': {'from': 20, 'to': 30}, 'town': {'not': ['small', 'middle']}, 'sex': 'f', 'pay': {'above': 5}}
+    >>> condition_data((20, 30)), condition_data(not_("small", "middle")), condition_data("f"), condition_data(above(5))
+    ({'from': 20, 'to': 30}, {'not': ['small', 'middle']}, 'f', {'above': 5})
     """
-    return {key: _data(value) for key, value in given.items()}
-
-
-def _data(value: Any) -> Any:
     condition = condition_of(value)
     if isinstance(condition, Range):
         names = "from" if condition.low_in else "above", "to" if condition.high_in else "below"
         ends = zip(names, (condition.low, condition.high), strict=True)
         return {name: end for name, end in ends if end is not None}
     if isinstance(condition, AnyOf):
-        return [_data(part) for part in condition.values]
-    return {"not": _data(condition.condition)} if isinstance(condition, Not) else value
+        return [condition_data(part) for part in condition.values]
+    return {"not": condition_data(condition.condition)} if isinstance(condition, Not) else value
 
 
 def within(pieces: Pieces, values: Any) -> np.ndarray:

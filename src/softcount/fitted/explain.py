@@ -53,10 +53,6 @@ class Explanation(Struct, frozen=True):
         stated = [x.probability for x in pieces if x.probability is not None]
         return cls(parts, chosen, against, np.concatenate(stated) if stated else None)
 
-    @property
-    def total(self) -> np.ndarray:
-        return np.asarray(np.sum(list(self.parts.values()), axis=0))
-
     def named(self, model: Any) -> dict[str, np.ndarray]:
         """Return the contributions by column name, with that of the class shares first."""
         names, ours = labels_in(model), name_apart(model, PRIOR)
@@ -86,7 +82,7 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
     best = {key: part.max(axis=1, keepdims=True) for key, part in found.items()}
     scores = {key: part - np.where(np.isfinite(best[key]), best[key], 0.0) for key, part in found.items()}
     joint = prior + sum(scores.values())
-    model.refuse_impossible(chunk, joint)
+    model.refuse_impossible(chunk, np.isfinite(joint).any(axis=1))
     rows = np.arange(chunk.n_rows)
     chosen = joint.argmax(axis=1)
     # A class with probability zero can still be the runner-up; the chosen class cannot.

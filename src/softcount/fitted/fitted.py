@@ -440,12 +440,12 @@ class Fitted(FittedTable, frozen=True, eq=False):
                     if finish is None:
                         out[rows] = self.model.kernels.normalise(joint)
                         continue
-                    self._refuse_impossible_rows(chunk, finish(joint), a)
+                    self.refuse_impossible(chunk, np.isfinite(finish(joint)), a)
                 if finish is None:
                     out += ready.base
                     out[np.isnan(out)] = -np.inf  # terms of finite cells near 1e308 overflow
                 return out
-            self._refuse_impossible_rows(chunk, evidence)
+            self.refuse_impossible(chunk, np.isfinite(evidence))
             return room
 
         parts = list(threads.map(work, table.tasks()))
@@ -453,26 +453,18 @@ class Fitted(FittedTable, frozen=True, eq=False):
             return whole
         return np.concatenate(parts) if parts else np.empty((0, *shape))
 
-    def _refuse_impossible_rows(self, chunk: Chunk, evidence: np.ndarray, first: int = 0) -> None:
-        possible = np.isfinite(evidence)
-        if not possible.all():
-            raise self._impossible(chunk, first + int(np.argmin(possible)))
-
-    def refuse_impossible(self, chunk: Chunk, joint: np.ndarray, rows: np.ndarray | None = None) -> None:
-        """Raise at the first of these rows that is impossible in every group."""
-        rows = np.arange(len(joint)) if rows is None else rows
-        possible = np.isfinite(joint[rows]).any(axis=1)
-        if not possible.all():
-            raise self._impossible(chunk, int(rows[np.argmin(possible)]))
-
-    def _impossible(self, chunk: Chunk, row: int) -> DataError:
+    def refuse_impossible(self, chunk: Chunk, possible: np.ndarray, first: int = 0) -> None:
+        """Raise at the first row, of those that begin at `first`, that is impossible in every group."""
+        if possible.all():
+            return
+        row = first + int(np.argmin(possible))
         values = chunk.reals[row]
         if np.isinf(values).any():
             key = self.schema.stored("reals")[int(np.argmax(np.isinf(values)))].key
-            return DataError(
+            raise DataError(
                 f"column {key!r}, row {chunk.start + row + 1}: Input contains infinity, which no model can score."
             )
-        return DataError(
+        raise DataError(
             f"row {chunk.start + row + 1} is impossible under every class (probability zero), so no class can be "
             f"preferred. Fit with a prior ({remedies.estimate_mean()}) so that nothing is impossible."
         )

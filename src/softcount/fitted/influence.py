@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import accumulate
+from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +74,14 @@ def elsewhere(fitted: Fitted) -> Iterator[Counts]:
     if fitted.n_groups == 1:
         yield fitted.counts.map(together)
     else:
-        yield from _others(fitted.counts, range(fitted.n_groups), None)
+        # Sums from either end: nothing is subtracted, so the counts of the others keep all their digits if one group
+        # holds nearly all rows.
+        each = [fitted.counts.map(partial(together, groups=slice(g, g + 1))) for g in range(fitted.n_groups)]
+        before, after = list(accumulate(each, add)), list(accumulate(each[::-1], add))[::-1]
+        yield after[1]
+        for left, right in zip(before, after[2:], strict=False):
+            yield left + right
+        yield before[-2]
 
 
 def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
@@ -83,23 +92,6 @@ def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
 def whole_table(fitted: Fitted) -> dict[Key, Params]:
     """Return the parameters of the table taken as one class, without a prior."""
     return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(together))
-
-
-def _others(counts: Counts, groups: range, outside: Counts | None) -> Iterator[Counts]:
-    """Yield for each of these groups the counts of all others; `outside` sums the groups not in the range.
-
-    Repeated halving avoids groups x groups x words additions. Nothing is subtracted: if one group holds nearly all
-    rows, the counts of the others keep all their digits.
-    """
-    if len(groups) == 1:
-        assert outside is not None
-        yield outside
-        return
-    middle = groups[len(groups) // 2]
-    halves = range(groups.start, middle), range(middle, groups.stop)
-    for half, other in (halves, halves[::-1]):
-        sums = counts.map(partial(together, groups=slice(other.start, other.stop)))
-        yield from _others(counts, half, sums if outside is None else outside + sums)
 
 
 def together(array: Twofold, groups: slice = slice(None)) -> Twofold:

@@ -17,7 +17,7 @@ from softcount.fitted.classes import relative
 from softcount.fitted.influence import influence_meaning
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
-from softcount.report import class_pictures, evaluation, words
+from softcount.report import class_pictures, evaluation, quality, words
 from softcount.report.page import (
     FEWEST_ROWS,
     OPEN,
@@ -29,16 +29,6 @@ from softcount.report.page import (
     make_grid,
     pick,
     redaction_of,
-)
-from softcount.report.quality import (
-    add_columns,
-    add_drift,
-    add_missing,
-    add_notes,
-    add_origin,
-    add_quality,
-    add_table,
-    column_records,
 )
 
 if TYPE_CHECKING:
@@ -146,7 +136,7 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
         selection = [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]
     return {
         "target": fitted.target, "rows": fitted.n_rows, "parameters": fitted.n_parameters, "classes": classes,
-        "columns": column_records(fitted.schema, fitted.missing), "influence": influence, "fitted": columns,
+        "columns": quality.column_records(fitted.schema, fitted.missing), "influence": influence, "fitted": columns,
         "objective": {"name": fitted.objective, "trace": fitted.trace}, **pick(fitted, "log_likelihood", "information"),
         "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
         "calibration": evaluation.calibration_record(fitted.calibration), "starts": starts_record(fitted.agreed),
@@ -240,7 +230,7 @@ def model_page(
     view = View(fitted, class_names(fitted, redaction), length, rows, parameters, redaction)
     _add_model(page, view)
     if full:
-        add_origin(page, fitted.record, redaction)
+        quality.add_origin(page, fitted.record, redaction)
         return page
     families = {
         column: family.title
@@ -249,8 +239,8 @@ def model_page(
     }
     page.heading("Columns")
     modelled = {"modelled as": lambda spec: families.get(spec.key, "-")}
-    add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)
-    add_notes(page, fitted.notes)
+    quality.add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)
+    quality.add_notes(page, fitted.notes)
     return page
 
 
@@ -265,12 +255,12 @@ def _add_model(page: Page, view: View) -> None:
     if view.full:
         _add_verdict(page, view)
         if view.redaction.shows_cells:
-            add_notes(page, fitted.notes, level=2)
+            quality.add_notes(page, fitted.notes, level=2)
         elif fitted.notes:
             page.line(f"{format_count(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
-        add_quality(page, fitted, view.redaction, None if rows is None else rows.summary)
+        quality.add_quality(page, fitted, view.redaction, None if rows is None else rows.summary)
         if rows is not None and rows.summary is not None:
-            add_drift(page, None if fitted.record is None else fitted.record.table, rows.summary, rows.name)
+            quality.add_drift(page, None if fitted.record is None else fitted.record.table, rows.summary, rows.name)
     if fitted.classes is not None:
         _add_performance(page, view)
     if view.full or fitted.classes is None:
@@ -531,12 +521,12 @@ def fit_record(fit: FitOutcome) -> dict[str, Any]:
 
 def fit_page(fit: FitOutcome) -> Page:
     fitted, page = fit.fitted, Page()
-    add_table(page, fitted, fit.n_rows, fitted.n_groups)
+    quality.add_table(page, fitted, fit.n_rows, fitted.n_groups)
     _add_model(page, View(fitted, class_names(fitted), Length.FIT))
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist())
-    add_missing(page, fitted)
-    add_notes(page, [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)])
+    quality.add_missing(page, fitted)
+    quality.add_notes(page, [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)])
     add_saved(page, fit.saved, suggest_commands(fit))
     return page
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
+from softcount.core.lazy import isotonic_regression
 from softcount.networks.network import Graph
 
 SWEEPS = 12
@@ -229,30 +231,18 @@ def _distances(layer: Sequence[int], widths: Sequence[float], gap: float) -> lis
 
 
 def _pack(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[float]:
-    found = [0.0]
-    for distance in _distances(layer, widths, gap):
-        found.append(found[-1] + distance)
+    found = list(accumulate(_distances(layer, widths, gap), initial=0.0))
     return [place - found[-1] / 2 for place in found]
 
 
 def place_apart(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
     """Find places in this order, at least these distances apart, with the least weighted squares from those wanted.
 
-    Without the distances it is isotonic regression: neighbours in the wrong order are pooled.
+    Without the distances it is isotonic regression.
 
     >>> place_apart([0.0, 0.0, 10.0], [1.0, 1.0, 1.0], [4.0, 4.0])
     [-2.0, 2.0, 10.0]
     """
-    offsets = [0.0]
-    for distance in distances:
-        offsets.append(offsets[-1] + distance)
-    pools: list[tuple[float, float, int]] = []
-    for place, weight, offset in zip(wanted, weights, offsets, strict=True):
-        mean, total, count = place - offset, weight, 1
-        while pools and pools[-1][0] > mean:
-            other, more, members = pools.pop()
-            mean = (mean * total + other * more) / (total + more)
-            total, count = total + more, count + members
-        pools.append((mean, total, count))
-    level = [mean for mean, _, count in pools for _ in range(count)]
-    return [mean + offset for mean, offset in zip(level, offsets, strict=True)]
+    offsets = np.cumsum([0.0, *distances])
+    found: list[float] = (isotonic_regression(wanted - offsets, weights=weights).x + offsets).tolist()
+    return found

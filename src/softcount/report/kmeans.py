@@ -46,16 +46,15 @@ def centres_page(
         best, run = found.agreed
         page.line(f"{best} of {format_count(run, 'start')} reached this cost")
     page.heading("Centres")
-    sizes = [0.0] * len(centres) if found.sizes is None else found.sizes.tolist()
-    shown = [redaction.allows(n) for n in sizes]  # a centre of few rows would show their cells
+    shown = [redaction.allows(n) for n in found.sizes.tolist()]  # a centre of few rows would show their cells
     _add_centres(page, found, names, [redaction.number if there else lambda x: RARE for there in shown], full)
     if full:
         _add_plane(page, centres, names, rows, found.frame.unit, redaction if all(shown) else None)
         given = None if rows is None else np.bincount(_nearest(centres, rows), minlength=len(centres))
         for counts, what in ((found.sizes, "rows it was learned from"), (given, "rows given")):
             if counts is not None:
-                parts = zip(counts.astype(float).tolist(), (counts / counts.sum()).tolist(), strict=True)
-                lines = [(f"cluster {k}", format_number(n), format_share(part)) for k, (n, part) in enumerate(parts)]
+                sizes = enumerate(counts.astype(float).tolist())
+                lines = [(f"cluster {k}", format_number(n), format_share(n / counts.sum())) for k, n in sizes]
                 page.grid(("cluster", what, "share"), lines, right=None)
         page.heading("How the fit went")
         _add_cost(page, found.trace)

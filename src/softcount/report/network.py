@@ -15,19 +15,10 @@ from softcount.learn.record import bic, description_length
 from softcount.pictures.chart import BAND, Axis, Bars, Chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import format_count, format_number, format_share
-from softcount.report import evaluation
+from softcount.report import evaluation, quality
 from softcount.report.classes import FitOutcome, add_anomalies, add_saved, evaluation_of
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, redaction_of
-from softcount.report.quality import (
-    add_drift,
-    add_missing,
-    add_notes,
-    add_origin,
-    add_quality,
-    add_table,
-    column_records,
-)
 
 if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly
@@ -109,7 +100,7 @@ def network_record(fitted: FittedNet, **fit: Any) -> dict[str, Any]:
     return {
         "model": fitted.net.name, "target": fitted.target, "rows": fitted.counts.rows,
         "parameters": fitted.n_parameters, **find_figures(fitted), "edges": fitted.net.graph.edges, "nodes": nodes,
-        "columns": column_records(fitted.schema, fitted.missing),
+        "columns": quality.column_records(fitted.schema, fitted.missing),
         "objective": {"name": fitted.objective, "trace": fitted.trace}, "iterations": fitted.n_iter,
         "converged": fitted.converged, "interrupted": fitted.interrupted,
         "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes, **fit,
@@ -151,11 +142,11 @@ def network_page(
     if more > 0:
         page.line(f"and {format_count(more, 'node')} more ({'softcount show' if full else '--json'} has all)")
     if full:
-        add_origin(page, fitted.record, redaction)
+        quality.add_origin(page, fitted.record, redaction)
         return page
     if fitted.missing:
-        add_missing(page, fitted)
-    add_notes(page, fitted.notes)
+        quality.add_missing(page, fitted)
+    quality.add_notes(page, fitted.notes)
     return page
 
 
@@ -185,11 +176,11 @@ def _add_network(
         if tried is not None:
             page.line(evaluation.summarize_evaluation(tried))
         if redaction.shows_cells:
-            add_notes(page, fitted.notes, level=2)
+            quality.add_notes(page, fitted.notes, level=2)
         if is_learned(fitted):
-            add_quality(page, fitted, redaction, now)
+            quality.add_quality(page, fitted, redaction, now)
         if now is not None:
-            add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
+            quality.add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
         if target is not None:
             page.heading("How good it is")
     if tried is not None and target is not None:
@@ -259,10 +250,10 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
 
 def network_fit_page(fit: FitOutcome) -> Page:
     fitted, page = fit.fitted, Page()
-    add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
+    quality.add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
     _add_network(page, fitted)
-    add_missing(page, fitted)
-    add_notes(page, fitted.notes)
+    quality.add_missing(page, fitted)
+    quality.add_notes(page, fitted.notes)
     add_saved(page, fit.saved, suggest_commands(fit))
     return page
 

@@ -6,7 +6,6 @@ Every rendering shows the same page: `render_text` and `show_page` for a termina
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,9 +60,6 @@ class Picture(Struct, frozen=True):
     @property
     def svg(self) -> str:
         return self.chart.draw().svg_file()
-
-    def plot(self, ax: Any = None) -> Any:
-        return self.chart.plot(ax)
 
 
 class MarkedText(NamedTuple):
@@ -282,8 +278,6 @@ def jsonable(value: Any) -> Any:
         return {key_text(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(item) for item in value]
-    if dataclasses.is_dataclass(value):
-        return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "tolist"):
         return jsonable(value.tolist())
     if isinstance(value, date | time):

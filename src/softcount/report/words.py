@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.fitted.characteristic_words import (
-    explain_words,
-    marking_words,
-    places_of,
-    row_of,
-    spots,
-    text_leaves,
-    weights,
-    word_figures,
-)
+from softcount.fitted import characteristic_words
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
@@ -68,11 +59,11 @@ def add_words(
 
     They are a table with figures; if `brief` or of many classes a line for each class; in `full` a picture for each.
     """
-    for leaf in text_leaves(fitted):
+    for leaf in characteristic_words.text_leaves(fitted):
         count, column = len(leaf.setting.levels), key_text(leaf.key)
         if not count or (full and fitted.n_groups < 2):
             continue
-        words, found = format_count(count, "word"), list(marking_words(fitted, leaf, PAGE_WORDS))
+        words, found = format_count(count, "word"), list(characteristic_words.marking_words(fitted, leaf, PAGE_WORDS))
         if full:
             page.heading(f"Characteristic words of {column}", level=2)
             page.line(f"of {words}; a bar is the log-odds of the word for the class")
@@ -93,7 +84,7 @@ def add_words(
             for place, mark in enumerate(own):
                 figures = format_times(mark.count), format_times(mark.elsewhere), format_signed(mark.log_odds)
                 rows.append((name if place == 0 else "", shorten(quote_spaces(mark.word), WORD_LIMIT), *figures))
-        here = "documents here" if word_figures(leaf).once else "times here"
+        here = "documents here" if characteristic_words.word_figures(leaf).once else "times here"
         headings = ("class", "word", here, "elsewhere", "log-odds")[: 3 if len(found) == 1 else None]
         page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
 
@@ -177,8 +168,8 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
 
     Not the probability of every word in every class: there can be millions, which the model file holds.
     """
-    (leaf,) = text_leaves(fitted, key)
-    own = zip(fitted.names, marking_words(fitted, leaf, JSON_WORDS), strict=True)
+    (leaf,) = characteristic_words.text_leaves(fitted, key)
+    own = zip(fitted.names, characteristic_words.marking_words(fitted, leaf, JSON_WORDS), strict=True)
     marking = [{"class": name, "words": found} for name, found in own]
     words = leaf.family.words_of(leaf.setting)
     return {"model": words and words.model, "words": len(leaf.setting.levels), "marking": marking}
@@ -196,7 +187,7 @@ class ShownDocument(Struct, frozen=True):
 def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) -> list[ShownDocument]:
     found = []
     for row in [x.row for x in picked][:PICTURE_DOCUMENTS] if fitted.schema.texts else []:
-        for words in explain_words(fitted, row_of(fitted, table, row)):
+        for words in characteristic_words.explain_words(fitted, characteristic_words.row_of(fitted, table, row)):
             text = document_at(table, words.key, row)
             if text:
                 found.append(ShownDocument(row, text, words))
@@ -217,7 +208,7 @@ def _compared(found: DocumentWords, names: Sequence[str]) -> tuple[str, str]:
 
 def _find_passage(found: DocumentWords, document: str | None, names: Sequence[str]) -> list[Passage]:
     """Mark the words of a document; nothing without words that the model knows."""
-    places = weights(found, spots(found, document and document[:LOOKED_AT]))
+    places = characteristic_words.weights(found, document[:LOOKED_AT]) if document else {}
     return [make_passage(document, places, *_compared(found, names))] if document and places else []
 
 
@@ -261,7 +252,7 @@ def begin_document(document: str | None, longest: int = 32) -> str:
 
 def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> dict[str, Any]:
     names = [fitted.names[group] for group in found.groups]
-    places = places_of(found, document)
+    places = characteristic_words.places_of(found, document)
     words = [
         {
             **pick(move, "word", "count", "nats"),

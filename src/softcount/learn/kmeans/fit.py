@@ -215,10 +215,7 @@ class Wish(Struct, frozen=True):
 
 
 class Centres(Struct, frozen=True):
-    """Centres in the table's units, the frame of distances, and how they were found.
-
-    `sizes` are the weights of the clusters, if known.
-    """
+    """Centres in the table's units, the frame of distances, how they were found, and the weights of the clusters."""
 
     centres: np.ndarray
     frame: Frame
@@ -227,7 +224,7 @@ class Centres(Struct, frozen=True):
     converged: bool
     agreed: tuple[int, int]
     notes: list[str]
-    sizes: np.ndarray | None = None
+    sizes: np.ndarray
 
     @property
     def n_iter(self) -> int:
@@ -288,7 +285,7 @@ def fit_kmeans(
         placed = frame.place_here(X) if owned else frame.place(X)
         found, labels = fit_centres(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
         assert labels is not None
-        return replace(in_units(found, heavy), sizes=None if found.sizes is None else found.sizes * heavy), labels
+        return replace(in_units(found, heavy), sizes=found.sizes * heavy), labels
 
 
 def distances_of(wish: Wish) -> int:
