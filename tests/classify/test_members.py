@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 from softcount.classify.encode import EncodedRows
-from softcount.classify.features import FEW, ApartFromMost, Features, Indicators, MatrixFeatures, PairCounts, Terms
+from softcount.classify.features import FEW, Features, Indicators, PairCounts, StackedFeatures, Terms
 from softcount.classify.logistic import Abreast, Conditional, Curvature, lowest
 from softcount.classify.members import AodeTables, BlockMoments, Training
 from softcount.classify.recipes import RECIPES, choose_pairs, fit_weights, leave_one_out
@@ -178,9 +178,9 @@ def test_one_direction_far_steeper_than_the_others_does_not_end_a_descent(steep)
 
 
 def test_a_cell_that_the_sample_of_rows_misses_has_its_own_scale(monkeypatch):
-    monkeypatch.setattr("softcount.classify.features.LOOKED_AT", 10)
+    monkeypatch.setattr("softcount.classify.features.MOST_SAMPLED_ROWS", 10)
     places = np.where(np.arange(1000) % 9 == 1, 2, 1)[None]
-    products, _ = Features(Indicators(places, 3), np.zeros((1000, 0))).moments(np.arange(1000.0))
+    products, _ = Features(Indicators(places, 3).matrix, np.zeros((1000, 0))).moments(np.arange(1000.0))
     expected = [np.arange(1000.0)[places[0] == cell].sum() / np.arange(1000.0).sum() for cell in (1, 2)]
     np.testing.assert_allclose(np.diagonal(products)[1:], expected)
 
@@ -188,13 +188,13 @@ def test_a_cell_that_the_sample_of_rows_misses_has_its_own_scale(monkeypatch):
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("few", [0, 1 << 18])
 def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monkeypatch):
-    monkeypatch.setattr("softcount.classify.features.FEW_PLAIN", few)
+    monkeypatch.setattr("softcount.classify.features.DENSE_CELLS", few)
     problems, penalties = [], []
     for seed, rows in ((0, 60), (1, 75), (2, 50)):
         training = drawn(rows=rows, classes=classes, seed=seed)
         terms = Terms((*training.terms.columns, (3, 4)), training.terms.sizes)
         features = Features(
-            terms.indicators(training.codes), np.nan_to_num(training.rows.numbers), training.terms.width
+            terms.indicators(training.codes).matrix, np.nan_to_num(training.rows.numbers), training.terms.width
         )
         problems.append(Conditional(features, training.labels, training.weights, classes))
         penalties.append(np.linspace(0.5, 2.0, features.width))
@@ -220,7 +220,7 @@ def test_coefficients_are_where_the_penalised_loss_is_flat(classes):
     training = drawn(rows=60, classes=classes, seed=1)
     lines = np.nan_to_num(training.rows.numbers)
     problem = Conditional(
-        Features(training.terms.indicators(training.codes), lines), training.labels, training.weights, classes
+        Features(training.terms.indicators(training.codes).matrix, lines), training.labels, training.weights, classes
     )
     penalty = np.full(problem.features.width, 0.7)
     (found,), _ = Abreast((problem,)).lowest([penalty], [Curvature.of(problem)], None, 500, 1e-14)
@@ -243,36 +243,35 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
     from sklearn.linear_model import LogisticRegression
 
     training = drawn(rows=200, classes=2, seed=2)
-    indicators = training.terms.indicators(training.codes)
+    indicators = training.terms.indicators(training.codes).matrix
     problem = Conditional(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
     penalty = np.full(problem.features.width, 2.0)
     (found,), _ = Abreast((problem,)).lowest([penalty], [Curvature.of(problem)], None, 500, 1e-14)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
-    theirs.fit(indicators.first(indicators.width)[:, 1:], training.labels, training.weights)
+    theirs.fit(indicators[:, 1:], training.labels, training.weights)
     np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("rows", [7, FEW // 3])
-def test_rows_that_point_at_cells_are_the_matrix_of_ones_in_every_form(rows, monkeypatch):
-    monkeypatch.setattr("softcount.classify.features.AT_ONCE", 3 if rows < 10 else 5000)
+@pytest.mark.parametrize("dense", [False, True])
+def test_indicators_are_the_matrix_of_ones_in_every_form(rows, dense, monkeypatch):
+    monkeypatch.setattr("softcount.classify.features.DENSE_CELLS", 10**9 if dense else 0)
     rng = np.random.default_rng(3)
     places = np.stack([rng.integers(0, 4, rows), np.where(rng.random(rows) < 0.2, 0, 4 + rng.integers(0, 3, rows))])
     ones = np.zeros((rows, 7))
     np.add.at(ones, (np.arange(rows), places), 1.0)
     tables, columns, weights = rng.normal(size=(7, 2)), rng.normal(size=(rows, 2)), rng.random(rows)
-    pointing, some = Indicators(places, 7), rng.permutation(rows)[:5]
-    for form in (
-        pointing,
-        pointing.for_fitting(),
-        ApartFromMost(pointing.places, pointing.width),
-        MatrixFeatures(sparse.csr_matrix(ones)),
-    ):
-        assert len(form) == rows and form.width == 7
-        np.testing.assert_allclose(form.product(tables), ones @ tables, atol=1e-12)
-        np.testing.assert_allclose(form.turned(columns), ones.T @ columns, atol=1e-9)
-        np.testing.assert_array_equal(form.first(5), ones[:, :5])
-        np.testing.assert_array_equal(form.take(some).first(7), ones[some])
-        np.testing.assert_allclose(form.squares(weights)[1:], weights @ ones[:, 1:] ** 2, rtol=1e-12)
+    indicators, some = Indicators(places, 7), rng.permutation(rows)[:5]
+    np.testing.assert_allclose(indicators.product(tables), ones @ tables, atol=1e-12)
+    for wide in (indicators.matrix, indicators.matrix.toarray(), sparse.csr_matrix(ones)):
+        features = Features(wide, np.zeros((rows, 0)), 5)
+        assert len(features) == rows and features.width == 7
+        np.testing.assert_array_equal(features.ends, ones[:, :5])
+        np.testing.assert_array_equal(features.take(some).ends, ones[some, :5])
+        np.testing.assert_allclose(features.squares(weights)[1:], weights @ ones[:, 1:] ** 2, rtol=1e-12)
+        stacked = StackedFeatures.of([(features, np.arange(7))], 7)
+        np.testing.assert_allclose(stacked.product(tables[None])[0], ones @ tables, atol=1e-12)
+        np.testing.assert_allclose(stacked.transposed_product(columns[None])[0], ones.T @ columns, atol=1e-9)
 
 
 def test_copies_are_found_at_a_glance_as_by_all_rows(monkeypatch):

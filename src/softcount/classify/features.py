@@ -15,12 +15,8 @@ from softcount.core.special import times_log
 
 FEW = 1 << 16
 """Cells times columns up to which looking each up is as quick as a sparse product, which SciPy is loaded for."""
-
-FEW_PLAIN = 1 << 18
-"""Rows times columns up to which the zeros are written out."""
-
-AT_ONCE = 4096
-"""Rows that are looked through at a time."""
+DENSE_CELLS = 1 << 18
+"""Rows times columns up to which the zeros of features are written out."""
 
 
 class Indicators(Struct, frozen=True, eq=False, dict=True):
@@ -29,196 +25,82 @@ class Indicators(Struct, frozen=True, eq=False, dict=True):
     places: np.ndarray  # intp
     width: int
 
-    def __len__(self) -> int:
-        return int(self.places.shape[1])
-
-    def take(self, rows: np.ndarray) -> Indicators:
-        return Indicators(self.places[:, rows], self.width)
-
     def product(self, tables: np.ndarray) -> np.ndarray:
         if self.places.size * tables.shape[1] > FEW:
-            return np.asarray(self._matrix @ tables)
+            return np.asarray(self.matrix @ tables)
         return np.asarray(tables.take(self.places, axis=0).sum(axis=0))
 
-    def turned(self, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(self._turned @ columns)
-
-    def first(self, some: int) -> np.ndarray:
-        found = np.zeros((len(self), some + 1))
-        found[np.arange(len(self)), np.minimum(self.places, some)] = 1.0
-        found[:, 0] = (self.places == 0).sum(axis=0)  # any number of terms may point at the first
-        return found[:, :some]
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        return np.bincount(self.places.ravel(), np.tile(weights, len(self.places)), self.width)
-
-    def for_fitting(self) -> WideFeatures:
-        """The form that is fastest in repeated products: dense if small, else without the commonest cells."""
-        if len(self) * self.width <= FEW_PLAIN:
-            return MatrixFeatures(self.first(self.width))
-        return ApartFromMost(self.places, self.width)
-
     @cached_property
-    def _matrix(self) -> sparse.csr_matrix:
+    def matrix(self) -> sparse.csr_matrix:
+        """The ones; a row with several missing terms has several in the first column."""
         terms, rows = self.places.shape
         ends = np.arange(rows + 1, dtype=np.int32) * terms
         places = self.places.T.ravel().astype(np.int32)
         return sparse.csr_matrix((np.ones(places.size), places, ends), shape=(rows, self.width))
 
-    @cached_property
-    def _turned(self) -> Any:
-        return self._matrix.T
 
+# Features of logistic regressions: a wide matrix, such as indicators of cells, and a few numeric columns.
 
-class ApartFromMost(Indicators, frozen=True, eq=False, dict=True):
-    """The same matrix, multiplied without the commonest cell of each term: half of all cells.
-
-    Coefficients are taken relative to that cell. A term that is missing in a row, if it is known in most, gets a column
-    after all cells.
-    """
-
-    @cached_property
-    def most(self) -> np.ndarray:
-        return np.array([np.bincount(own).argmax() for own in self.places], dtype=np.intp)
-
-    @cached_property
-    def owners(self) -> np.ndarray:
-        """The term of every cell that occurs, 0 for others."""
-        found = np.zeros(self.width, dtype=np.intp)
-        for term, own in enumerate(self.places):
-            found[own] = term
-        return found
-
-    @cached_property
-    def _others(self) -> sparse.csr_matrix:
-        """(rows x width + terms) ones at the cells other than the commonest."""
-        nothing = self.width + np.arange(len(self.most))
-        cells, counts = [np.zeros(0, dtype=np.int32)], [np.zeros(1, dtype=np.int32)]
-        for first in range(0, len(self), AT_ONCE):
-            own = self.places[:, first : first + AT_ONCE].T
-            other = own != self.most
-            cells.append(np.where(own > 0, own, nothing)[other].astype(np.int32))
-            counts.append(other.sum(axis=1, dtype=np.int32))
-        where, ends = np.concatenate(cells), np.cumsum(np.concatenate(counts), dtype=np.int32)
-        return sparse.csr_matrix((np.ones(len(where)), where, ends), shape=(len(self), self.width + len(nothing)))
-
-    @cached_property
-    def _turned(self) -> Any:
-        return self._others.T
-
-    @cached_property
-    def _by_term(self) -> sparse.csr_matrix:
-        """(terms x width + terms) ones at the cells of each term."""
-        places, terms = np.arange(self.width + len(self.most)), np.arange(len(self.most))
-        owners = np.concatenate([self.owners, terms])
-        return sparse.csr_matrix((np.ones(len(places)), (owners, places)), shape=(len(terms), len(places)))
-
-    def product(self, tables: np.ndarray) -> np.ndarray:
-        usual = tables[self.most]
-        apart = np.concatenate([tables - usual[self.owners], tables[0] - usual])
-        return np.asarray(self._others @ apart + usual.sum(axis=0))
-
-    def turned(self, columns: np.ndarray) -> np.ndarray:
-        others = np.asarray(self._turned @ columns)
-        usual = columns.sum(axis=0) - self._by_term @ others
-        found: np.ndarray = others[: self.width]
-        found[0] += others[self.width :].sum(axis=0)
-        np.add.at(found, self.most, usual)  # the commonest cell of several terms may be the missing one
-        return found
-
-
-class MatrixFeatures(Struct, frozen=True, eq=False, dict=True):
-    """A dense or sparse matrix."""
-
-    matrix: Any
-
-    @property
-    def width(self) -> int:
-        return int(self.matrix.shape[1])
-
-    def __len__(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def take(self, rows: np.ndarray) -> MatrixFeatures:
-        return MatrixFeatures(self.matrix[rows])
-
-    def product(self, tables: np.ndarray) -> np.ndarray:
-        return np.asarray(self.matrix @ tables)
-
-    def turned(self, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(self._turned @ columns)
-
-    @cached_property
-    def _turned(self) -> Any:
-        return self.matrix.T
-
-    def first(self, some: int) -> np.ndarray:
-        found = self.matrix[:, :some]
-        return found if isinstance(found, np.ndarray) else np.asarray(found.toarray())
-
-    def squares(self, weights: np.ndarray) -> np.ndarray:
-        if isinstance(self.matrix, np.ndarray):
-            return np.asarray(weights @ self.matrix**2)
-        return np.asarray(self.matrix.multiply(self.matrix).T @ weights)
-
-
-WideFeatures = Indicators | MatrixFeatures
-"""Matrices of many columns.
-
-`product`: (rows x columns) from (width x columns) tables. `turned`: the transposed product. `first`: the first columns
-as a dense array. `squares`: the weighted sum of the squares of every column.
-"""
-
-# Features of the additive logistic model: indicators of cells and a few numeric columns.
-
-LOOKED_AT = 4096
-"""Rows by which the scale of the features is judged."""
-MOST_TOGETHER = 400
-"""Indicators whose correlations scale the steps of the optimiser; the others are scaled one by one."""
+MOST_SAMPLED_ROWS = 4096
+"""Rows by which the correlations of the features are estimated."""
+MOST_CORRELATED = 400
+"""Wide features whose correlations scale the steps of the optimiser; the others are scaled one by one."""
 
 
 class Features(Struct, frozen=True, eq=False):
-    """Wide features, of which the first stands for missing cells, and a few dense columns.
+    """A wide matrix, dense or sparse, whose first column stands for missing cells, and a few dense columns.
 
-    Correlations among the first `together` of them and the dense columns scale the steps of the optimiser.
+    Correlations among the first `most_correlated` wide columns and the dense columns scale the steps of the optimiser.
     """
 
-    indicators: WideFeatures
+    wide: Any
     dense: np.ndarray
-    together: int = MOST_TOGETHER
+    most_correlated: int = MOST_CORRELATED
+
+    def __len__(self) -> int:
+        return len(self.dense)
+
+    @property
+    def wide_width(self) -> int:
+        return int(self.wide.shape[1])
 
     @property
     def width(self) -> int:
-        return self.indicators.width + int(self.dense.shape[1])
+        return self.wide_width + int(self.dense.shape[1])
 
     @property
-    def turned_first(self) -> int:
-        return min(self.together, self.indicators.width)
+    def correlated(self) -> int:
+        """How many of the wide columns are scaled together."""
+        return min(self.most_correlated, self.wide_width)
 
-    def __len__(self) -> int:
-        return len(self.indicators)
+    def take(self, rows: np.ndarray) -> Features:
+        if len(rows) == len(self):  # rows are distinct and in order: all of them
+            return self
+        return Features(self.wide[rows], self.dense[rows], self.most_correlated)
 
-    def product(self, coefficients: np.ndarray) -> np.ndarray:
-        cut = self.indicators.width
-        found = self.indicators.product(coefficients[:cut])
-        if self.dense.shape[1]:
-            found += self.dense @ coefficients[cut:]
-        return found
+    @property
+    def ends(self) -> np.ndarray:
+        """(rows x columns) the columns that are scaled together, at both ends."""
+        first = self.wide[:, : self.correlated]
+        return np.hstack([first if isinstance(first, np.ndarray) else first.toarray(), self.dense])
 
-    def turned(self, residuals: np.ndarray) -> np.ndarray:
-        own = self.indicators.turned(residuals)
-        return np.concatenate([own, self.dense.T @ residuals]) if self.dense.shape[1] else own
+    def squares(self, weights: np.ndarray) -> np.ndarray:
+        """The weighted sum of squares of every wide column."""
+        if isinstance(self.wide, np.ndarray):
+            return np.asarray(weights @ self.wide**2)
+        each = np.repeat(weights, np.diff(self.wide.indptr)) * self.wide.data**2
+        return np.bincount(self.wide.indices, each, self.wide_width)
 
     def moments(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Second moments of the features scaled together, and mean squares of the others.
 
         Squares are of all rows, correlations of a sample: a cell that the sample misses would get a step far too long.
         """
-        total, first = max(float(weights.sum()), 1e-300), self.turned_first
-        squares = self.indicators.squares(weights) / total
-        step = np.unique(np.linspace(0, len(self) - 1, min(LOOKED_AT, len(self))).astype(int))
-        near = np.hstack([self.indicators.take(step).first(first), self.dense[step]])
-        found = near.T @ (near * weights[step, None])
+        total, first = max(float(weights.sum()), 1e-300), self.correlated
+        squares = self.squares(weights) / total
+        sample = np.unique(np.linspace(0, len(self) - 1, min(MOST_SAMPLED_ROWS, len(self))).astype(int))
+        ends = self.take(sample).ends
+        found = ends.T @ (ends * weights[sample, None])
         whole = np.concatenate([squares[:first], weights @ self.dense**2 / total])
         scale = np.sqrt(np.divide(whole, np.diagonal(found), out=np.zeros_like(whole), where=np.diagonal(found) > 0))
         found *= scale[:, None] * scale
@@ -241,25 +123,24 @@ class StackedFeatures(Struct, frozen=True, eq=False, dict=True):
         """From the features of every problem and their places among all features."""
         rows, last = max(len(own) for own, _ in each), max(own.dense.shape[1] for own, _ in each)
         numbers = np.zeros((len(each), rows, last))
-        for place, (own, _) in enumerate(each):
-            numbers[place, : len(own), : own.dense.shape[1]] = own.dense
-        cells = []
-        for own, places in each:
-            assert isinstance(own.indicators, Indicators)
-            pointed = own.indicators.places.T
-            row, term = np.nonzero(pointed)
-            cells.append((row, places[pointed[row, term]]))
-        if rows * width > FEW_PLAIN:
-            counts = np.concatenate([np.bincount(row, minlength=rows) for row, _ in cells])
-            ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            where = np.concatenate([cell + k * width for k, (_, cell) in enumerate(cells)]).astype(np.int32)
-            shape = (len(counts), width * len(cells))
-            return cls(None, sparse.csr_matrix((np.ones(len(where)), where, ends), shape=shape), numbers)
-        plain = np.zeros((len(each), rows, width))
-        for ones, (row, cell) in zip(plain, cells, strict=True):
-            ones[row, cell] = 1.0
-        plain[:, :, width - last :] = numbers
-        return cls(plain, None, numbers)
+        for found, (own, _) in zip(numbers, each, strict=True):
+            found[: len(own), : own.dense.shape[1]] = own.dense
+        if rows * width <= DENSE_CELLS:
+            plain = np.zeros((len(each), rows, width))
+            for found, (own, places) in zip(plain, each, strict=True):
+                wide = own.wide if isinstance(own.wide, np.ndarray) else own.wide.toarray()
+                found[: len(own), places[: own.wide_width]] = wide
+            plain[:, :, width - last :] = numbers
+            return cls(plain, None, numbers)
+        counts, cells, values = [], [], []
+        for problem, (own, places) in enumerate(each):
+            wide = sparse.csr_matrix(own.wide)
+            counts.append(np.pad(np.diff(wide.indptr), (0, rows - len(own))))
+            cells.append(places[wide.indices] + problem * width)
+            values.append(wide.data)
+        ends = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
+        entries = np.concatenate(values), np.concatenate(cells).astype(np.int32), ends
+        return cls(None, sparse.csr_matrix(entries, shape=(len(each) * rows, len(each) * width)), numbers)
 
     def product(self, coefficients: np.ndarray) -> np.ndarray:
         if self.blocks is None:
@@ -269,18 +150,18 @@ class StackedFeatures(Struct, frozen=True, eq=False, dict=True):
         last = self.numbers.shape[2]
         return found + self.numbers @ coefficients[:, width - last :] if last else found
 
-    def turned(self, residuals: np.ndarray) -> np.ndarray:
+    def transposed_product(self, residuals: np.ndarray) -> np.ndarray:
         if self.plain is not None:
             return np.asarray(self.plain.mT @ residuals)
         problems, _, columns = residuals.shape
-        found = np.asarray(self._turned @ residuals.reshape(-1, columns)).reshape(problems, -1, columns)
+        found = np.asarray(self._transposed @ residuals.reshape(-1, columns)).reshape(problems, -1, columns)
         last = self.numbers.shape[2]
         if last:
             found[:, found.shape[1] - last :] = self.numbers.mT @ residuals
         return found
 
     @cached_property
-    def _turned(self) -> sparse.csc_matrix:
+    def _transposed(self) -> sparse.csc_matrix:
         assert self.blocks is not None
         return self.blocks.T
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -115,7 +114,7 @@ def _search_line(
 
 # Penalised maximum likelihood of the coefficients.
 
-LOOKED_CLOSER = 16384
+SAMPLED_ROWS = 16384
 """Rows by which the curvature near a start is estimated."""
 MOST_STEPS = 60
 LARGE = 300.0
@@ -155,7 +154,7 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def layout(self) -> tuple[int, int, int]:
         """The largest numbers of indicators scaled together, of other indicators, and of dense columns."""
-        cuts = [(problem.features.turned_first, problem.features.indicators.width) for problem in self.problems]
+        cuts = [(problem.features.correlated, problem.features.wide_width) for problem in self.problems]
         dense = max(problem.features.dense.shape[1] for problem in self.problems)
         return max(first for first, _ in cuts), max(width - first for first, width in cuts), dense
 
@@ -169,7 +168,7 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
 
     def places(self, problem: Conditional) -> np.ndarray:
         """Places of the features of one problem in the common layout, without the intercept."""
-        first, width = problem.features.turned_first, problem.features.indicators.width
+        first, width = problem.features.correlated, problem.features.wide_width
         most, more, _ = self.layout
         dense = most + more + np.arange(problem.features.dense.shape[1])
         return np.concatenate([np.arange(first), most + np.arange(width - first), dense])
@@ -193,26 +192,21 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
         return np.concatenate([_padded(problem.weights, self.rows) for problem in self.problems])
 
     @cached_property
-    def features(self) -> Features | StackedFeatures:
-        if len(self.problems) == 1:
-            return self.problems[0].features
+    def features(self) -> StackedFeatures:
         return StackedFeatures.of([(problem.features, self.places(problem)) for problem in self.problems], self.width)
 
     def losses(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Penalised losses in nats and gradients from (problems x 1 + width x columns) coefficients."""
         problems, _, columns = coefficients.shape
-        features: Any = self.features
-        alone = isinstance(features, Features)
-        along = features.product(coefficients[0, 1:])[None] if alone else features.product(coefficients[:, 1:])
-        along = along + coefficients[:, :1]
+        along = self.features.product(coefficients[:, 1:]) + coefficients[:, :1]
         rowwise = _binary if self.problems[0].classes == 2 else _several
         values, residuals = rowwise(along.reshape(-1, columns), self._classes)
         residuals *= self.weights[:, None]
         own = coefficients[:, 1:]
         pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
         residuals = residuals.reshape(problems, -1, columns)
-        turned = features.turned(residuals[0])[None] if alone else features.turned(residuals)
-        slope = np.concatenate([residuals.sum(axis=1)[:, None], turned + pull], axis=1)
+        slopes = self.features.transposed_product(residuals) + pull
+        slope = np.concatenate([residuals.sum(axis=1)[:, None], slopes], axis=1)
         value = np.vecdot(values.reshape(problems, -1), self.weights.reshape(problems, -1))
         return value + 0.5 * np.vecdot(pull.reshape(problems, -1), own.reshape(problems, -1)), slope
 
@@ -303,25 +297,23 @@ class Curvature(Struct, frozen=True, eq=False):
     @classmethod
     def around(cls, problem: Conditional, start: np.ndarray) -> Curvature:
         """At the coefficients `start`, averaged over the classes."""
-        rows = np.unique(np.linspace(0, len(problem.labels) - 1, min(LOOKED_CLOSER, len(problem.labels))).astype(int))
-        some, dense = problem.features.indicators.take(rows), problem.features.dense[rows]
-        cut = some.width
-        scores = spread(some.product(start[1 : 1 + cut]) + dense @ start[1 + cut :] + start[0])
-        shares = softmax_rows(scores)[0]
-        heavy = problem.weights[rows] * (shares * (1 - shares)).mean(axis=1)
-        heavy = np.maximum(heavy, 1e-6 * problem.weights[rows])
-        curve = float(problem.weights.sum() * heavy.sum() / problem.weights[rows].sum())
+        sample = np.unique(np.linspace(0, len(problem.labels) - 1, min(SAMPLED_ROWS, len(problem.labels))).astype(int))
+        some, given = problem.features.take(sample), problem.weights[sample]
+        first, last = some.correlated, some.wide_width
+        scores = some.wide @ start[1 : 1 + last] + some.dense @ start[1 + last :] + start[0]
+        shares = softmax_rows(spread(np.asarray(scores)))[0]
+        heavy = np.maximum(given * (shares * (1 - shares)).mean(axis=1), 1e-6 * given)
+        curve = float(problem.weights.sum() * heavy.sum() / given.sum())
         heavy /= heavy.sum()
-        means = np.concatenate([some.turned(heavy[:, None])[:, 0], dense.T @ heavy])
-        first = problem.features.turned_first
-        ends = np.hstack([some.first(first), dense]) - np.delete(means, np.s_[first:cut])
-        squares = some.squares(heavy)[first:] - means[first:cut] ** 2
+        means = np.concatenate([some.wide.T @ heavy, some.dense.T @ heavy])
+        ends = some.ends - np.delete(means, np.s_[first:last])
+        squares = some.squares(heavy)[first:] - means[first:last] ** 2
         return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
 
     def penalised(self, problem: Conditional, penalty: np.ndarray) -> Curvature:
         """Second derivatives of the loss with a penalty."""
         pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
-        first, last = problem.features.turned_first, problem.features.indicators.width
+        first, last = problem.features.correlated, problem.features.wide_width
         together = self.curve * self.moments
         together[np.diag_indices(len(together))] += np.concatenate([pull[:first], pull[last:]])
         return Curvature(self.curve, together, self.curve * self.squares + pull[first:last], self.means)
@@ -351,7 +343,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
         together = np.tile(np.eye(len(ends)), (len(shapes), 1, 1))
         scale, means = np.ones((len(shapes), more, 1)), np.zeros((len(shapes), 1 + problems.width, 1))
         for place, (problem, shape) in enumerate(zip(problems.problems, shapes, strict=True)):
-            own = problem.features.turned_first
+            own = problem.features.correlated
             mine = np.concatenate([np.arange(own), first + np.arange(problem.features.dense.shape[1])])
             together[place][np.ix_(mine, mine)] = shape.moments
             scale[place, : len(shape.squares), 0] = 1.0 / np.sqrt(shape.squares)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, standards
-from softcount.classify.features import Features, Indicators, PairCounts, Terms
+from softcount.classify.features import Indicators, PairCounts, Terms
 from softcount.classify.logistic import spread
 from softcount.core.special import log_sum_exp, times_log
 from softcount.table.discretise import PointTable, by_class_each
@@ -435,8 +435,9 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
         return all(len(term) == 1 for term in self.terms.columns)
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        features = Features(indicators(self.cuts, self.terms, rows), self._numbers(rows))
-        return spread(features.product(self.coefficients[1:]) + self.coefficients[0])
+        tables, slopes = np.split(self.coefficients[1:], [self.terms.width])
+        found = indicators(self.cuts, self.terms, rows).product(tables) + self._numbers(rows) @ slopes
+        return spread(found + self.coefficients[0])
 
     def _numbers(self, rows: EncodedRows) -> np.ndarray:
         if len(self.coefficients) == 1 + self.terms.width:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from scipy.optimize import minimize_scalar
 
-from softcount.classify.features import Features, MatrixFeatures
+from softcount.classify.features import Features
 from softcount.classify.logistic import Abreast, Conditional, Curvature, contrast_classes
 from softcount.core.lazy import sparse
 from softcount.core.special import softmax_rows
@@ -157,8 +157,8 @@ def fit_weights(rows: LinearRows, naive: Weighting, penalty: float, cold: bool =
     constant = np.asarray(parts[:1].todense()).ravel()
     constant[varying] = 0.0
     nothing = sparse.csr_matrix((parts.shape[0], 1))
-    whole = MatrixFeatures(sparse.hstack([nothing, parts[:, varying]], format="csr"))
-    features = Features(whole, np.zeros((parts.shape[0], 0)))
+    wide = sparse.hstack([nothing, parts[:, varying]], format="csr")
+    features = Features(wide, np.zeros((parts.shape[0], 0)))
     problem = Conditional(features, rows.labels, rows.weights, rows.groups)
     starts, shape = None, Curvature.of(problem)
     if not cold:
