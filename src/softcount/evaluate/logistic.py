@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from scipy.optimize import minimize_scalar
 
 from softcount.classify.features import Features
 from softcount.classify.logistic import Abreast, Conditional, Curvature, contrast_classes
+from softcount.classify.recipes import temper
 from softcount.core.lazy import sparse
-from softcount.core.special import softmax_rows
 from softcount.errors import DataError
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted import Fitted, LinearWeights
@@ -145,11 +144,12 @@ def _contrast(natural: np.ndarray) -> np.ndarray:
     return np.asarray(off - off.mean(axis=0))
 
 
-def fit_weights(rows: LinearRows, naive: Weighting, penalty: float, cold: bool = False) -> Weighting:
+def fit_weights(rows: LinearRows, naive: Weighting, penalty: float) -> Weighting:
     """Fit a logistic regression whose penalty draws weights to 0, as scikit-learn's with C = 1 / penalty.
 
-    It starts at the weights of naive Bayes times the share that does best on these rows; or `cold`, at 0. Parts that
-    are equal in all rows keep the weight of naive Bayes, and the bias is less what they add.
+    It starts at the weights of naive Bayes, all multiplied by the factor that suits these rows best: columns that
+    repeat each other make it less than 1. Parts that are equal in all rows keep the weight of naive Bayes, and the bias
+    is less what they add.
     """
     parts = rows.parts
     least, most = (np.asarray(found.todense()).ravel() for found in (parts.min(axis=0), parts.max(axis=0)))
@@ -160,32 +160,19 @@ def fit_weights(rows: LinearRows, naive: Weighting, penalty: float, cold: bool =
     wide = sparse.hstack([nothing, parts[:, varying]], format="csr")
     features = Features(wide, np.zeros((parts.shape[0], 0)))
     problem = Conditional(features, rows.labels, rows.weights, rows.groups)
-    starts, shape = None, Curvature.of(problem)
-    if not cold:
-        values = naive.values * _best_share(rows, naive)
-        bias = values[0] + constant @ values[1:]
-        starts = [contrast_classes(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))]
-        shape = Curvature.around(problem, starts[0])
+    values = naive.values * temper(rows.scores(naive), rows.labels, rows.weights)
+    bias = values[0] + constant @ values[1:]
+    start = contrast_classes(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))
     # Scikit-learn penalises the difference of the weights of two classes, and all weights of more classes.
     scale = 2.0 if rows.groups == 2 else 1.0
     each = np.full(problem.features.width, penalty * scale)
-    (found,), (steps,) = Abreast((problem,)).lowest([each], [shape], starts, MOST_STEPS, CLOSE)
+    shape = Curvature.around(problem, start)
+    (found,), (steps,) = Abreast((problem,)).lowest([each], [shape], [start], MOST_STEPS, CLOSE)
     centred = np.hstack([-found / 2, found / 2]) if rows.groups == 2 else found - found.mean(axis=1, keepdims=True)
     values = naive.values.copy()
     values[1 + varying] = centred[2:]
     values[0] = centred[0] - constant @ naive.values[1:]
     return Weighting(values, int(steps))
-
-
-def _best_share(rows: LinearRows, naive: Weighting) -> float:
-    """The factor of naive Bayes' weights with the least loss; columns that repeat each other make it less than 1."""
-    scores = rows.scores(naive)
-    own = np.arange(len(scores)), rows.labels
-
-    def loss(share: float) -> float:
-        return float(rows.weights @ (softmax_rows(share * scores)[1] - share * scores[own]))
-
-    return float(minimize_scalar(loss, bounds=(0.01, 2.0), method="bounded", options={"xatol": 0.01}).x)
 
 
 def _separable(rows: LinearRows, found: Weighting) -> str:
