@@ -15,17 +15,7 @@ from softcount.core.special import log_rising, ndtr
 from softcount.core.twofold import Twofold, stack, two_sum
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
-from softcount.families.setting import (
-    SLACK,
-    SMALLEST,
-    Facts,
-    How,
-    Hyper,
-    Line,
-    NumberFacts,
-    Params,
-    Setting,
-)
+from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 

@@ -20,16 +20,7 @@ from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, prior_counts
 from softcount.families.multinomial import log_ways, polya
-from softcount.families.setting import (
-    IMPOSSIBLE,
-    SMALLEST,
-    Facts,
-    How,
-    Hyper,
-    Line,
-    Params,
-    Setting,
-)
+from softcount.families.setting import IMPOSSIBLE, SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Reading, Words

@@ -15,17 +15,7 @@ from softcount.core.special import log_rising, pdtr
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
-from softcount.families.setting import (
-    SLACK,
-    SMALLEST,
-    Facts,
-    How,
-    Hyper,
-    Line,
-    NumberFacts,
-    Params,
-    Setting,
-)
+from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.priors import Beta, Gamma
 from softcount.table.schema import Key, Kind
 

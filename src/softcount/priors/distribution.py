@@ -18,6 +18,9 @@ Number = float | np.ndarray
 
 Seed = int | np.random.Generator | None
 
+Given = ArrayLike | None
+"""One of several arguments of which a caller gives some."""
+
 SHOWN = 5
 """Number of groups that a line of text shows."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softcount.core.special import log_rising, plain
-from softcount.priors.distribution import Number, Seed, against, either, nonnegative, shown, tail
+from softcount.priors.distribution import Given, Number, Seed, against, either, nonnegative, shown, tail
 from softcount.priors.normal import no_weights, weighted
 from softcount.priors.predictive import Belief, NegativeBinomial, counts_of, log_gamma_pdf
 
@@ -32,14 +32,7 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
             rate=partial(nonnegative, remedy="Prior rows are finite and 0 or more, such as 1."),
         )
 
-    def update(
-        self,
-        total: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        *,
-        values: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-    ) -> Gamma:
+    def update(self, total: Given = None, rows: Given = None, *, values: Given = None, weights: Given = None) -> Gamma:
         """Return the posterior after these counts: a total over rows, or the values themselves.
 
         Values have the rows on the last axis. NaN is missing, and a weight of 2 counts the value twice.
@@ -88,12 +81,12 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
 
     def log_evidence(
         self,
-        total: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
+        total: Given = None,
+        rows: Given = None,
         *,
         log_factorials: ArrayLike = 0.0,
-        values: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
+        values: Given = None,
+        weights: Given = None,
     ) -> Number:
         """Return the log marginal likelihood of these counts.
 
@@ -138,9 +131,7 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         self._require(np.asarray(self.rate) > 0, "rate", remedy)
 
 
-def _tally(
-    total: ArrayLike | None, rows: ArrayLike | None, values: ArrayLike | None, weights: ArrayLike | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _tally(total: Given, rows: Given, values: Given, weights: Given) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the total, the rows and the sum of log(x!), from values or as given.
 
     The last is 0 if no values are given.

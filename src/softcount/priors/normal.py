@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import (
+    Given,
     Number,
     Seed,
     either,
@@ -22,7 +23,7 @@ from softcount.priors.distribution import (
     shown,
     tail,
 )
-from softcount.priors.predictive import Belief, NormalPredictive, StudentT
+from softcount.priors.predictive import Belief, Next, NormalPredictive, StudentT
 
 EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
 
@@ -35,13 +36,7 @@ class Moments(NamedTuple):
     sum_squares: np.ndarray
 
 
-def moments(
-    values: ArrayLike | None,
-    weights: ArrayLike | None,
-    rows: ArrayLike | None,
-    mean: ArrayLike | None,
-    sum_squares: ArrayLike | None,
-) -> Moments:
+def moments(values: Given, weights: Given, rows: Given, mean: Given, sum_squares: Given) -> Moments:
     """Compute the moments of the values (rows on the last axis, NaN is missing), or check those given."""
     either(values, (rows, mean, sum_squares), EITHER)
     if values is None:
@@ -64,7 +59,7 @@ def moments(
     return Moments(n, (first + centre)[..., 0], squares)
 
 
-def weighted(values: ArrayLike, weights: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+def weighted(values: ArrayLike, weights: Given) -> tuple[np.ndarray, np.ndarray]:
     """Return the values (rows last) and their weights: 1 by default, 0 if the value is missing.
 
     Weights may have group axes before the rows: every group then uses the same values with its own weights.
@@ -87,13 +82,52 @@ def row_weights(weights: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     return shares
 
 
-def no_weights(weights: ArrayLike | None) -> None:
+def no_weights(weights: Given) -> None:
     """Raise an error if there are weights without values."""
     if weights is not None:
         raise DataError("weights go with values. Sums are weighed already: leave weights out.")
 
 
-class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
+class MeanAndSpread(Belief[Next], frozen=True, eq=False):
+    """Joint distribution of means, worth `kappa` prior rows, and of a spread, worth `nu`.
+
+    Subclasses implement `_student`: Student's t around the mean whose squared scale is that of the spread times a
+    factor.
+    """
+
+    mean: Any
+    kappa: Number
+    nu: Number
+
+    @property
+    def mode(self) -> Any:
+        """The most probable mean, whatever the spread: equal to `mean`."""
+        self._known_kappa()
+        return self.mean
+
+    @property
+    def mean_variance(self) -> Any:
+        """The variance of each mean: infinite if Student's t has 2 or fewer degrees of freedom."""
+        location: Any = self._location()
+        return location.variance
+
+    def _next(self) -> Next:
+        return self._student(1 + 1 / self._known_kappa())
+
+    def _location(self) -> Next:
+        return self._student(1 / self._known_kappa())
+
+    def _student(self, wider: np.ndarray) -> Next:
+        raise NotImplementedError
+
+    def _known_kappa(self) -> np.ndarray:
+        means = "means" if self.own_axes else "mean"
+        remedy = f"Nothing is known of the {means} yet: update with data first, or use a prior row with kappa=1."
+        self._require(np.asarray(self.kappa) > 0, "kappa", remedy)
+        return np.asarray(self.kappa)
+
+
+class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
     """Joint distribution of the mean and the variance of a normal column.
 
     It is worth `kappa` prior rows for the mean `mean`, and `nu` prior rows for the variance `variance`. `kappa=0`
@@ -108,9 +142,6 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
     [1.253, 13.747]
     """
 
-    mean: Number
-    kappa: Number
-    nu: Number
     variance: Number
 
     def __post_init__(self) -> None:
@@ -123,12 +154,12 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
 
     def update(
         self,
-        values: ArrayLike | None = None,
+        values: Given = None,
         *,
-        weights: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        mean: ArrayLike | None = None,
-        sum_squares: ArrayLike | None = None,
+        weights: Given = None,
+        rows: Given = None,
+        mean: Given = None,
+        sum_squares: Given = None,
     ) -> NormalInverseChi2:
         """Return the posterior after these values (rows last, NaN is missing), or after their moments.
 
@@ -143,17 +174,6 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         require((nu > 0) | (squares == 0), squares, "sum_squares", remedy)
         variance = np.where(nu > 0, squares / np.where(nu > 0, nu, 1.0), self.variance)
         return NormalInverseChi2(self.mean + pull * apart, kappa, nu, variance)
-
-    @property
-    def mode(self) -> Number:
-        """The most probable mean, whatever the variance: equal to `mean`."""
-        self._known_kappa()
-        return self.mean
-
-    @property
-    def mean_variance(self) -> Number:
-        """The variance of the mean: infinite if nu is 2 or less."""
-        return self._location().variance
 
     @property
     def joint_mode(self) -> tuple[Number, Number]:
@@ -181,17 +201,14 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         half, out = np.asarray(self.nu) / 2, tail(level)
         return plain(self._squares / 2 / gammainccinv(half, out)), plain(self._squares / 2 / gammaincinv(half, out))
 
-    def _next(self) -> StudentT:
-        return self._student(self.variance * (1 + 1 / np.asarray(self._known_kappa())))
-
     def log_evidence(
         self,
-        values: ArrayLike | None = None,
+        values: Given = None,
         *,
-        weights: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        mean: ArrayLike | None = None,
-        sum_squares: ArrayLike | None = None,
+        weights: Given = None,
+        rows: Given = None,
+        mean: Given = None,
+        sum_squares: Given = None,
     ) -> Number:
         """Return the log marginal likelihood of these values.
 
@@ -199,7 +216,7 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
         >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
         True
         """
-        kappa = np.asarray(self._known_kappa())
+        kappa = self._known_kappa()
         self._known_variance()
         seen = moments(values, weights, rows, mean, sum_squares)
         n, nu = seen.rows, np.asarray(self.nu)
@@ -231,18 +248,9 @@ class NormalInverseChi2(Belief[StudentT], frozen=True, eq=False):
             f"and a variance of {shown(self.variance)}, worth {shown(self.nu)} rows"
         )
 
-    def _location(self) -> StudentT:
-        return self._student(self.variance / np.asarray(self._known_kappa()))
-
-    def _student(self, square: Number) -> StudentT:
-        """Return a Student t of nu degrees of freedom around the mean, with this squared scale."""
+    def _student(self, wider: np.ndarray) -> StudentT:
         self._known_variance()
-        return StudentT(self.nu, self.mean, np.sqrt(square))
-
-    def _known_kappa(self) -> Number:
-        remedy = "Nothing is known of the mean yet: update with data first, or use a prior row with kappa=1."
-        self._require(np.asarray(self.kappa) > 0, "kappa", remedy)
-        return self.kappa
+        return StudentT(self.nu, self.mean, np.sqrt(self.variance * wider))
 
     def _known_variance(self) -> None:
         remedy = "Nothing is known of the variance yet: update with data first, or use a prior row with nu=1."
@@ -276,12 +284,7 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
         self._require(np.asarray(self.mean_variance) >= 0, "mean_variance", remedy)
 
     def update(
-        self,
-        values: ArrayLike | None = None,
-        *,
-        weights: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        mean: ArrayLike | None = None,
+        self, values: Given = None, *, weights: Given = None, rows: Given = None, mean: Given = None
     ) -> NormalKnownVariance:
         """Return the posterior after these values (rows last, NaN is missing), or after `rows` rows with this `mean`.
 
@@ -309,12 +312,12 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
 
     def log_evidence(
         self,
-        values: ArrayLike | None = None,
+        values: Given = None,
         *,
-        weights: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        mean: ArrayLike | None = None,
-        sum_squares: ArrayLike | None = None,
+        weights: Given = None,
+        rows: Given = None,
+        mean: Given = None,
+        sum_squares: Given = None,
     ) -> Number:
         """Return the log marginal likelihood of these values."""
         self._proper()

@@ -7,25 +7,16 @@ from numpy.typing import ArrayLike
 
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
-from softcount.priors.distribution import (
-    Number,
-    Seed,
-    either,
-    finite,
-    nonnegative,
-    numbers,
-    require,
-    shown,
-)
-from softcount.priors.normal import no_weights, row_weights
-from softcount.priors.predictive import Belief, MultivariateStudentT
+from softcount.priors.distribution import Given, Number, Seed, either, finite, nonnegative, numbers, require, shown
+from softcount.priors.normal import MeanAndSpread, no_weights, row_weights
+from softcount.priors.predictive import MultivariateStudentT
 
 MATRIX = ("group", "row", "column")
 
 EITHER = "Give either values, or rows with their mean and scatter (products of the differences from that mean)."
 
 
-class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
+class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=False):
     """Joint distribution of the means and the covariance of several columns.
 
     It is worth `kappa` prior rows for the means `mean`, and `nu` prior rows that scatter around them by `scale`, the
@@ -39,9 +30,6 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
 
     own_axes = 1
 
-    mean: np.ndarray
-    kappa: Number
-    nu: Number
     scale: np.ndarray
 
     def __post_init__(self) -> None:
@@ -72,12 +60,12 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
 
     def update(
         self,
-        values: ArrayLike | None = None,
+        values: Given = None,
         *,
-        weights: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        mean: ArrayLike | None = None,
-        scatter: ArrayLike | None = None,
+        weights: Given = None,
+        rows: Given = None,
+        mean: Given = None,
+        scatter: Given = None,
     ) -> NormalInverseWishart:
         """Return the posterior after these values (rows x columns, groups first), or after their moments.
 
@@ -94,22 +82,11 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         )
 
     @property
-    def mode(self) -> np.ndarray:
-        """The most probable means, whatever the covariance: equal to `mean`."""
-        self._known_kappa()
-        return self.mean
-
-    @property
     def variance(self) -> np.ndarray:
         """The variance of each column in the nu prior rows: the diagonal of scale / nu."""
         remedy = "Nothing is known of the covariance yet: update with data first, or use some prior rows."
         self._require(np.asarray(self.nu) > 0, "nu", remedy)
         return np.asarray(np.diagonal(self.scale, axis1=-2, axis2=-1) / np.asarray(self.nu)[..., None])
-
-    @property
-    def mean_variance(self) -> np.ndarray:
-        """The variance of each mean: infinite if nu is columns + 1 or less."""
-        return self._location().variance
 
     @property
     def covariance_mode(self) -> np.ndarray:
@@ -129,20 +106,14 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         self._require(left > 0, "nu", remedy)
         return np.asarray(self.scale / left[..., None, None])
 
-    def _next(self) -> MultivariateStudentT:
-        return self._student(1 + 1 / self._known_kappa())
-
-    def _location(self) -> MultivariateStudentT:
-        return self._student(1 / self._known_kappa())
-
     def log_evidence(
         self,
-        values: ArrayLike | None = None,
+        values: Given = None,
         *,
-        weights: ArrayLike | None = None,
-        rows: ArrayLike | None = None,
-        mean: ArrayLike | None = None,
-        scatter: ArrayLike | None = None,
+        weights: Given = None,
+        rows: Given = None,
+        mean: Given = None,
+        scatter: Given = None,
     ) -> Number:
         """Return the log marginal likelihood of these rows.
 
@@ -189,12 +160,7 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
         )
 
     def _moments(
-        self,
-        values: ArrayLike | None,
-        weights: ArrayLike | None,
-        rows: ArrayLike | None,
-        mean: ArrayLike | None,
-        scatter: ArrayLike | None,
+        self, values: Given, weights: Given, rows: Given, mean: Given, scatter: Given
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the number of rows, their mean and their scatter, from the values or as given and checked."""
         either(values, (rows, mean, scatter), EITHER)
@@ -227,13 +193,8 @@ class NormalInverseWishart(Belief[MultivariateStudentT], frozen=True, eq=False):
                 "Start from a prior whose scale has positive variances, or leave that column out."
             ) from None
 
-    def _known_kappa(self) -> np.ndarray:
-        remedy = "Nothing is known of the means yet: update with data first, or use a prior row with kappa=1."
-        self._require(np.asarray(self.kappa) > 0, "kappa", remedy)
-        return np.asarray(self.kappa)
 
-
-def _of_block(values: ArrayLike, weights: ArrayLike | None, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _of_block(values: ArrayLike, weights: Given, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     array = numbers("values", values)
     if array.ndim < 2 or array.shape[-1] != size:
         raise DataError(f"values have shape {array.shape}. Give rows x {size} columns.")
