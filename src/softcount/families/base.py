@@ -70,8 +70,6 @@ class Family:
     """
     facts: ClassVar[Facts] = Facts()
     _n_features: ClassVar[int] = 0
-    setting_type: ClassVar[type[Setting]] = Setting
-    """Class of its settings: a subclass of `Setting` if it needs more information."""
 
     # Defaults that take more than a few lines are functions of the family.
     slope = answers.slope_by_differences
@@ -164,9 +162,9 @@ class Family:
         anchor = np.array([spec.anchor for spec in fields])
         scale = np.array([spec.scale for spec in fields])
         keys = tuple(spec.key for spec in fields)
-        levels = fields[0].levels if self.discrete else keys
+        levels = fields[0].levels if self.discrete or self.kind is Kind.TEXT else keys
         written = fields[0].written if len(fields) == 1 else None
-        return self, self.setting_type(keys, groups, levels, anchor, scale, floor, written=written)
+        return self, Setting(keys, groups, levels, anchor, scale, floor, written=written)
 
     def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
         """Return the family and its setting with the categories of a merged schema and this many groups."""
@@ -359,7 +357,7 @@ class Family:
         return total
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        """Return the number of free parameters after decisions made by the counts; `hyper` may be empty."""
+        """Return the number of free parameters after decisions made by the counts."""
         return self.free(setting, groups, columns)
 
     def public(self, params: Params, setting: Setting) -> Params:
@@ -583,9 +581,11 @@ class Family:
 
         The formula uses no special functions, because exports run without NumPy. The result is None if there is no such
         formula. A single column is present, unless the formula looks up a category; of several columns, each may be
-        missing. `sizes` holds their numbers of categories.
+        missing. `sizes` holds their numbers of categories. By default it is that of features times natural parameters.
         """
-        return None
+        if not self.is_product(params):
+            return None
+        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         """Return its features times (groups x features) weights as a formula, or None."""

@@ -40,7 +40,7 @@ class BinnedCounts(PointCounts):
         pooled = np.maximum(stats.value, 0.0).sum(axis=0)
         edges, known = np.zeros(1), points[seen]
         if len(known):
-            first, last = ends_of(known, float(getattr(setting, "step", 0.0)))
+            first, last = ends_of(known, setting.step)
             inner = self.inner_edges(known, stats.value[:, seen]) if len(known) > 1 else np.zeros(0)
             edges = np.concatenate([[first], inner, [last]])
         place, bins = place_of(points, edges), len(edges) - 1
@@ -49,8 +49,9 @@ class BinnedCounts(PointCounts):
         return {"alpha": alpha, "edges": edges, "place": place, "beyond": np.array(1.0 / (pooled.sum() + 2.0))}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["edges"]) - 1)
-        return self.with_cells(estimate_shares(held, hyper["alpha"], self.meant(how), self.name), hyper, how)
+        return self.with_cells(
+            estimate_shares(_held(stats, hyper), hyper["alpha"], self.meant(how), self.name), hyper, how
+        )
 
 
 @register
@@ -76,8 +77,7 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
         pooled = steady(counts.sum(axis=0))
         if pooled.sum() <= 1:
             return np.zeros(0)
-        cuts = np.unique(np.searchsorted(points, edges_of(self.bins, WeightedPoints(points, pooled))[1:-1]))
-        return between(points, cuts[(cuts > 0) & (cuts < len(points))])
+        return between(points, np.searchsorted(points, edges_of(self.bins, WeightedPoints(points, pooled))[1:-1]))
 
     def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
         share = pooled / pooled.sum() if pooled.sum() > 0 else np.full(len(pooled), 1.0 / max(len(pooled), 1))
@@ -123,8 +123,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if self.rule in BY_CLASS:
             return between(points, BY_CLASS[self.rule](steady(counts).T))
         edges = BY_ROWS[self.rule](WeightedPoints(points, steady(counts.sum(axis=0))), self.intervals)[1:-1]
-        cuts = np.unique(np.searchsorted(points, edges))
-        return between(points, cuts[(cuts > 0) & (cuts < len(points))])
+        return between(points, np.searchsorted(points, edges))
 
     def meant(self, how: How) -> How:
         """Return the estimate unchanged: a discretised column is a categorical column of intervals."""
@@ -141,11 +140,8 @@ class Cut(BinnedCounts, Struct, frozen=True):
         pooled = steady(stats.value.sum(axis=0))
         edges = np.union1d(coarse["edges"], _parts(points[seen], pooled[seen]))
         interval, place = place_of(edges[:-1], coarse["edges"]), place_of(points, edges)
-        held, even, starts = (
-            per_cell(pooled[None], place.astype(np.int64), len(interval))[0],
-            np.diff(edges),
-            _starts(interval),
-        )
+        held, even = per_cell(pooled[None], place.astype(np.int64), len(interval))[0], np.diff(edges)
+        starts = _starts(interval)
         size = np.diff(np.append(starts, len(interval)))
         rows, wide = (np.repeat(np.add.reduceat(part, starts), size) for part in (held, even))
         within = (held + even / wide) / (rows + 1.0)
@@ -156,15 +152,12 @@ class Cut(BinnedCounts, Struct, frozen=True):
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         if "interval" not in hyper:
             return BinnedCounts.estimate(self, stats, hyper, how)
-        held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
-        shares = estimate_shares(_sum_intervals(held, hyper), hyper["each"], how, self.name)
+        shares = estimate_shares(_sum_intervals(_held(stats, hyper), hyper), hyper["each"], how, self.name)
         cells = shares[:, hyper["interval"].astype(np.int64)] * hyper["within"]
         return self.with_cells(cells, hyper, how) | {"interval": np.tile(hyper["interval"], (len(cells), 1))}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        if "interval" not in hyper:
-            return PointCounts.log_prior(self, params, hyper, how)
-        extra = prior_counts({"alpha": hyper["each"]}, how)
+        extra = prior_counts({"alpha": hyper.get("each", hyper["alpha"])}, how)
         return np.asarray(xlogy(extra, _sum_intervals(params["probability"], hyper)).sum(axis=-1))
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
@@ -174,19 +167,14 @@ class Cut(BinnedCounts, Struct, frozen=True):
         """Return the log evidence given the intervals, with their shares integrated out."""
         if "interval" not in hyper:
             return PointCounts.evidence(self, stats, hyper)
-        held = per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["interval"]))
+        held = _held(stats, hyper)
         shares = shares_evidence(_sum_intervals(held, hyper), hyper["each"])
         return float(shares + (held * (np.log(hyper["within"]) - np.log(np.diff(hyper["edges"])))).sum())
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        if "interval" not in hyper:
-            return PointCounts.free_under(self, hyper, setting, groups, columns)
-        cells, found = len(hyper["interval"]), len(_starts(hyper["interval"]))
-        return columns * (groups * (found - 1) + cells - found)
-
-    def public(self, params: Params, setting: Setting) -> Params:
-        kept = {"interval": params["interval"]} if "interval" in params else {}
-        return PointCounts.public(self, params, setting) | kept
+        cells = len(hyper["edges"]) - 1
+        found = len(_starts(hyper["interval"])) if "interval" in hyper else cells
+        return columns * (groups * max(found - 1, 0) + cells - found)
 
     def check_hyper(self, hyper: Hyper) -> str | None:
         wrong = _check_intervals(hyper) or PointCounts.check_hyper(self, hyper)
@@ -211,13 +199,10 @@ class Cut(BinnedCounts, Struct, frozen=True):
     def describe(self, params: Params, setting: Setting) -> list[str]:
         if len(params["edges"][0]) < 2:
             return ["nothing known"] * len(params["edges"])
-        number = params["interval"][0] if "interval" in params else None
-        edges = cuts_of(params["edges"][0], number).tolist()
+        intervals = {"interval": params["interval"][0]} if "interval" in params else {}
+        edges = cuts_of(params["edges"][0], intervals.get("interval")).tolist()
         names = [f"{name}:" for name in interval_names(edges, setting.written)]
-        shares = (
-            params["probability"] if number is None else _sum_intervals(params["probability"], {"interval": number})
-        )
-        return [top_levels(row, names) for row in shares]
+        return [top_levels(row, names) for row in _sum_intervals(params["probability"], intervals)]
 
 
 def cuts_of(edges: np.ndarray, interval: np.ndarray | None) -> np.ndarray:
@@ -233,9 +218,9 @@ def _parts(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if len(points) < 2:
         return np.zeros(0)
     below, half = np.cumsum(rows), float(np.diff(points).min()) / 2
-    cuts = np.unique(np.searchsorted(below, below[-1] * (np.arange(1, PARTS) / PARTS)))
+    cuts = np.searchsorted(below, below[-1] * (np.arange(1, PARTS) / PARTS))
     heavy = points[rows > below[-1] / PARTS]
-    edges = np.concatenate([between(points, cuts[(cuts > 0) & (cuts < len(points))]), heavy - half, heavy + half])
+    edges = np.concatenate([between(points, cuts), heavy - half, heavy + half])
     return np.asarray(edges[(edges > points[0]) & (edges < points[-1])])
 
 
@@ -243,8 +228,14 @@ def _starts(interval: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.diff(interval, prepend=-1.0))
 
 
+def _held(stats: Twofold, hyper: Hyper) -> np.ndarray:
+    """Return the (groups x cells) rows in each cell."""
+    return per_cell(np.maximum(stats.value, 0.0), hyper["place"].astype(np.int64), len(hyper["edges"]) - 1)
+
+
 def _sum_intervals(cells: np.ndarray, hyper: Hyper) -> np.ndarray:
-    return np.add.reduceat(cells, _starts(hyper["interval"]), axis=-1)
+    """Sum over the cells of each interval; without intervals, every cell is one."""
+    return np.add.reduceat(cells, _starts(hyper["interval"]), axis=-1) if "interval" in hyper else cells
 
 
 def _check_intervals(found: Params) -> str | None:

@@ -89,18 +89,29 @@ class Shares(Family):
 
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
 
+    def tally(self, stats: Twofold) -> np.ndarray:
+        """Return the counts from which the shares are estimated."""
+        return np.asarray(np.maximum(stats.value, 0.0))
+
+    def prior_tally(self, hyper: Hyper, how: How) -> np.ndarray:
+        """Return the prior counts that are part of the objective."""
+        return prior_counts(hyper, how)
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         return {"alpha": concentration(prior, self, setting, stats.shape[-1])}
 
+    def completed(self, stats: Twofold, params: Params) -> float:
+        return float(xlogy(self.tally(stats), params["probability"]).sum())
+
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts = np.maximum(stats.value, 0.0) + prior_counts(hyper, how)
+        counts = self.tally(stats) + self.prior_tally(hyper, how)
         return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        return np.asarray(xlogy(prior_counts(hyper, how), params["probability"]).sum(axis=-1))
+        return np.asarray(xlogy(self.prior_tally(hyper, how), params["probability"]).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        return shares_evidence(np.maximum(stats.value, 0.0), hyper["alpha"])
+        return shares_evidence(self.tally(stats), self.prior_tally(hyper, "mean"))
 
     def proper(self, hyper: Hyper) -> Hyper:
         """If no category has prior counts, use one row shared by all categories."""
@@ -109,7 +120,7 @@ class Shares(Family):
         return hyper | {"alpha": np.where(nothing, 1.0 / max(alpha.shape[-1], 1), alpha)}
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
-        return Dirichlet(np.maximum(stats.value, 0.0) + hyper["alpha"])
+        return Dirichlet(self.tally(stats) + self.prior_tally(hyper, "mean"))
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
         return [top_levels(row, setting.levels) for row in params["probability"]]
@@ -176,9 +187,6 @@ class Categorical(Shares, Struct, frozen=True):
         with np.errstate(divide="ignore"):
             last = np.where(unseen > 0, np.log(unseen), 0.0)
         return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
-
-    def completed(self, stats: Twofold, params: Params) -> float:
-        return float(xlogy(stats.value, params["probability"]).sum())
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw codes of categories, 1 for the first."""
@@ -318,9 +326,8 @@ class Grouped(Categorical, frozen=True):
     name = "grouped"
     facts = Facts(stack="codes", side_by_side=False, needs_classes=True)
     slope = Family.slope
-
-    def for_key(self, key: Key) -> Family:
-        return Family.for_key(self, key)
+    posterior = Family.posterior
+    for_key = Family.for_key
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         counts = np.maximum(stats.value, 0.0).astype(np.float32).astype(np.float64)
@@ -353,12 +360,7 @@ class Grouped(Categorical, frozen=True):
         levels = xlogy(counts, _within(counts, hyper, "mean")).sum()
         return float(shares_evidence(counts @ member, hyper["alpha"] @ member) + levels)
 
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        return Family.posterior(self, stats, hyper, setting)
-
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        if not hyper:
-            return self.free(setting, groups, columns)
         found = int(hyper["group"].max(initial=-1)) + 1
         return columns * (groups * max(found - 1, 0) + len(setting.levels) - found)
 

@@ -65,9 +65,6 @@ class Joint(Categorical, frozen=True):
     def width(self, setting: Setting) -> int:
         return prod(m + 1 for m in self.shape)
 
-    def observed(self, stats: np.ndarray) -> float | None:
-        return None
-
     def combine(self, codes: np.ndarray) -> np.ndarray:
         """Return one code for each row's pattern; 0 if every cell is missing. An unseen category counts as missing."""
         combined = np.zeros(len(codes), dtype=np.int32)
@@ -111,9 +108,6 @@ class Joint(Categorical, frozen=True):
         """Return a look-up by the codes of the columns, the last changing fastest; an unseen category is missing."""
         code = CombinedCode(tuple(map(LevelCode, keys, sizes)), tuple(size + 1 for size in self.shape))
         return LookUp(code, clamp(self.table(params)[..., :-1].T))
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        return None
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(self.width(setting))).astype(np.float64))
@@ -190,7 +184,9 @@ class Joint(Categorical, frozen=True):
 
     fill = Family.fill
     linear = Family.linear
+    observed = Family.observed
     there = Family.there
+    weighted_formula = Family.weighted_formula
 
     def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
         gone = () if present is None else tuple(1 + j for j in np.flatnonzero(~present))

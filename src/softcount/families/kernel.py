@@ -64,7 +64,7 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         points, seen = seen_points(stats, setting)
         counts = steady(stats.value)
         rows, pooled = scalar_prior(prior, self, 1, setting.groups), np.maximum(stats.value, 0.0).sum(axis=0)
-        least = _least(points[seen], float(getattr(setting, "step", 0.0)))
+        least = _least(points[seen], setting.step)
         hyper = {"points": points, "least": np.array(least), "factor": np.ones(()), "whole": np.array(least)}
         hyper["beyond"] = np.array(1.0 / (pooled.sum() + 2.0))
         if not seen.any():
@@ -133,9 +133,6 @@ class KernelFamily(PointCounts, Struct, frozen=True):
         density = params["probability"][:, place] * (rows + weight) / widths[place]
         without = np.maximum(density - own, (hyper["alpha"] / widths)[place]) / np.maximum(rows + weight - 1.0, 1e-300)
         return float((counts * np.log(np.maximum(without, 1e-300))).sum())
-
-    def public(self, params: Params, setting: Setting) -> Params:
-        return PointCounts.public(self, params, setting) | {"bandwidth": params["bandwidth"]}
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
         """Return the number of free parameters: the numbers themselves are the parameters."""

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core.formulas import CLAMPED
-from softcount.core.lazy import entr, gammaln, xlogy
+from softcount.core.lazy import entr, gammaln
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng
-from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import estimate_shares, prior_counts, shares_evidence
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
-from softcount.families.text import Bags, WordFigures, list_words, marking, usual_lengths
+from softcount.families.base import register, scalar_prior
+from softcount.families.categorical import Shares, estimate_shares, prior_counts
+from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
+from softcount.families.text import Bags, WordFigures, usual_lengths
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
 
 LONGEST = 8
 """Largest order."""
-MOST_STEPS = 1e7
-"""Largest typical length of a sequence in a model file."""
 WORDS = r"\S+"
 """Pattern of a step if text is read as words."""
 
 
 @register
-class Markov(Bags, Struct, frozen=True):
+class Markov(Bags, Shares, Struct, frozen=True):
     """A sequence of steps, each drawn given the `order` steps before it; the beginning is a step as well.
 
     A cell is a list of steps, or text that is read as `characters` or as `words` separated by blanks. A column is a
@@ -44,7 +42,7 @@ class Markov(Bags, Struct, frozen=True):
     steps: Literal["characters", "words"] = "characters"
 
     name = "markov"
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    noun = "sequences"
 
     def __post_init__(self) -> None:
         if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LONGEST:
@@ -67,22 +65,15 @@ class Markov(Bags, Struct, frozen=True):
         steps = symbols_behind(transitions, self.order)
         return (transitions // steps if steps else 0), steps
 
-    def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sequences of every group, and (groups x contexts x steps) counts."""
-        counts = np.maximum(stats.value, 0.0)
-        return counts[:, 0], self._blocks(counts[:, 1:])
+    def tally(self, stats: Twofold) -> np.ndarray:
+        """Return (groups x contexts x steps) counts."""
+        return self._blocks(np.maximum(stats.value[:, 1:], 0.0))
+
+    def prior_tally(self, hyper: Hyper, how: How) -> np.ndarray:
+        return self._blocks(prior_counts(hyper, how))
 
     def _blocks(self, table: np.ndarray) -> np.ndarray:
         return table.reshape(*table.shape[:-1], *self._shape(table.shape[-1]))
-
-    def features(self, column: Any, setting: Setting) -> Any:
-        return column
-
-    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """Return the number of known transitions in each sequence."""
-        whole = np.ones(column.shape[1])
-        whole[0] = 0.0
-        return np.asarray(column @ whole)
 
     # -- learning
 
@@ -91,15 +82,11 @@ class Markov(Bags, Struct, frozen=True):
         return {"alpha": np.full(len(setting.levels), scalar_prior(prior, self, max(steps, 1), setting.groups))}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        sequences, counts = self._split(stats)
-        alpha = self._blocks(hyper["alpha"])
-        length = usual_lengths(sequences, counts.sum(axis=(1, 2)))
+        counts, alpha = self.tally(stats), self._blocks(hyper["alpha"])
+        length = usual_lengths(np.maximum(stats.value[:, 0], 0.0), counts.sum(axis=(1, 2)))
         more = {"alpha": counts + alpha} if how == "predictive" else {}
         often = estimate_shares(counts.sum(axis=-1), np.zeros(counts.shape[1]), "ml", self.name)
         return {"probability": estimate_shares(counts, alpha, how, self.name), "length": length, "often": often, **more}
-
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
 
     def natural(self, params: Params) -> np.ndarray:
         shares = params["probability"].reshape(len(params["probability"]), -1)
@@ -124,29 +111,13 @@ class Markov(Bags, Struct, frozen=True):
             out[:, g] = np.bincount(cells.row, met, len(out)) - np.bincount(contexts.row, seen, len(out))
         return out
 
-    def completed(self, stats: Twofold, params: Params) -> float:
-        return float(xlogy(self._split(stats)[1], params["probability"]).sum())
-
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        extra = self._blocks(prior_counts(hyper, how))
-        return np.asarray(xlogy(extra, params["probability"]).sum(axis=(-1, -2)))
-
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts = self._split(stats)[1] + self._blocks(prior_counts(hyper, how))
-        return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
-
-    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        return shares_evidence(self._split(stats)[1], self._blocks(hyper["alpha"]))
+        return np.asarray(np.sum(Shares.log_prior(self, params, hyper, how), axis=-1))
 
     def proper(self, hyper: Hyper) -> Hyper:
         alpha = hyper["alpha"]
         steps = max(self._shape(alpha.shape[-1])[1], 1)
         return {"alpha": alpha if alpha.sum() > 0 else np.full_like(alpha, 1.0 / steps)}
-
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        from softcount.priors import Dirichlet
-
-        return Dirichlet(self._split(stats)[1] + self._blocks(hyper["alpha"]))
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """Return the divergence of a sequence of typical length, with the contexts as frequent as in the group."""
@@ -166,22 +137,11 @@ class Markov(Bags, Struct, frozen=True):
         table = params["probability"]
         return params.get("often", np.full(table.shape[:2], 1.0 / max(table.shape[1], 1)))
 
-    def check_params(self, params: Params) -> str | None:
-        length = params.get("length", np.zeros(1))
-        if not ((length >= 0) & (length <= MOST_STEPS)).all():
-            return "its sequences have no sensible length"
-        return Family.check_params(self, params)
-
     # -- answers
 
     @property
     def title(self) -> str:
         return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        """Describe the transitions that distinguish each group most from all groups."""
-        flat = params["probability"].reshape(len(params["probability"]), -1)
-        return [list_words(setting.levels, row) for row in marking(flat)]
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
         raise NotImplementedError("sequences are drawn with the names of their steps: draw_columns")
@@ -238,12 +198,11 @@ class Markov(Bags, Struct, frozen=True):
         return cls(int(orders[0]) if orders else 1, *steps)  # type: ignore[arg-type]  # which words are, it says
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
-            raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of sequences.")
-        steps = specs[0].levels
+        found = Bags.setting_parts(self, levels, specs, widest)
+        steps = found["levels"]
         if len(steps) and not _regular(steps, *self._shape(len(steps))):
             raise ModelFileError(f"column {specs[0].key!r} does not have every transition between its steps.")
-        return {"levels": steps}
+        return found
 
 
 def _regular(levels: Words, contexts: int, steps: int) -> bool:

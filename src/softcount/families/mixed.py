@@ -424,9 +424,6 @@ class Mixed(Family, Struct, frozen=True):
         each = zip(params["mean"].T, np.sqrt(params["variance"]).T, shares, strict=True)
         return log_sum([normal_density(Cell(keys[0]), mean, spread) + share for mean, spread, share in each])
 
-    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        return None
-
     def present(self, column: np.ndarray) -> np.ndarray:
         return np.asarray(~np.isnan(_rows(column)))
 

@@ -15,8 +15,8 @@ from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
-from softcount.families.categorical import Categorical, Shares, estimate_shares, prior_counts
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
+from softcount.families.categorical import Categorical, Shares, estimate_shares
+from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
 
@@ -29,6 +29,7 @@ class Multinomial(Shares, Struct, frozen=True):
     kind = Kind.COUNT
     block = True
     facts = Facts(takes_bag=True, counted=True)
+    completed = Family.completed
 
     def node_key(self, setting: Setting) -> Key:
         """Return the key. A whole sparse table has one key, and its columns are numbered."""
@@ -63,14 +64,9 @@ class Multinomial(Shares, Struct, frozen=True):
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         if "alpha" not in params:
             return super().score(column, params, setting)
-        counts = self.features(column, setting)
-        if hasattr(counts, "indptr"):
-            return polya(counts, params["alpha"])
-        total, each = counts.sum(axis=1), []
-        for alpha in params["alpha"]:
-            parts = (gammaln(alpha + counts) - gammaln(alpha)).sum(axis=1)
-            each.append(parts + gammaln(alpha.sum()) - gammaln(alpha.sum() + total))
-        return np.stack(each, axis=1)
+        from scipy import sparse
+
+        return polya(sparse.csr_matrix(self.features(column, setting)), params["alpha"])
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw a single count per row: the size of the block is not modelled."""
@@ -78,12 +74,6 @@ class Multinomial(Shares, Struct, frozen=True):
         return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
 
     # -- answers
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return a linear function of the counts, unless the form is predictive."""
-        if "alpha" in params:
-            return None
-        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
@@ -183,14 +173,9 @@ class Binomial(Family, Struct, frozen=True):
         beta, alpha = params["alpha"][:, 0], params["alpha"][:, 1]
         return np.asarray(betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta))
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts, p = np.maximum(stats.value, 0.0) + prior_counts(hyper, how), params["probability"]
-        hits, misses = counts[..., 1] / np.maximum(p, SMALLEST), counts[..., 0] / np.maximum(1.0 - p, SMALLEST)
-        return {"probability": hits - misses}
-
-    def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        return Categorical().log_prior(_both(params), hyper, how)
-
+    tally = Shares.tally
+    prior_tally = Shares.prior_tally
+    prior_stats = Shares.prior_tally
     hyper = Shares.hyper
     evidence = Shares.evidence
     proper = Shares.proper

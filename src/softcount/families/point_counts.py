@@ -37,16 +37,6 @@ FORGOTTEN = 1e-12
 """Share of all rows below which the rows at a point are the rounding error of removed rows."""
 
 
-class PointSetting(Setting, frozen=True):
-    """A setting with the points as `levels`, and the step of their grid, or 0."""
-
-    step: float = 0.0
-
-    @property
-    def points(self) -> CountedPoints:
-        return CountedPoints(cast("tuple[float, ...]", self.levels), self.step)
-
-
 class PointCounts(Family):
     """A density that is constant within cells: `probability` of each cell between two of its `edges`, in every group.
 
@@ -58,7 +48,6 @@ class PointCounts(Family):
     facts = Facts(stack="points", has_products=False, counts_points=True)
     alone = True
     signed = False
-    setting_type = PointSetting
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
     observed = Categorical.observed
     proper = Shares.proper
@@ -68,11 +57,10 @@ class PointCounts(Family):
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         points = fields[0].points or CountedPoints()
-        return self, PointSetting((key,), groups, points.values, floor=floor, step=points.step)
+        return self, Setting((key,), groups, points.values, floor=floor, step=points.step)
 
     def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
-        points = fields[0].points or CountedPoints()
-        return self, PointSetting(setting.keys, groups, points.values, floor=setting.floor, step=points.step)
+        return self.set_up(setting.keys[0], fields, groups, float(setting.floor))
 
     # -- counting
 
@@ -114,7 +102,7 @@ class PointCounts(Family):
     # -- learning: the families decide the cells and the prior rows in them
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * max(len(hyper["edges"]) - 2, 0) if hyper else self.free(setting, groups, columns)
+        return groups * columns * max(len(hyper["edges"]) - 2, 0)
 
     def meant(self, how: How) -> How:
         """Return the estimate to use: `mean` for `map`, because the prior is relative to the mode."""
@@ -191,7 +179,7 @@ class PointCounts(Family):
         return Choose((Compare("<", x, low),), inside - below, outside)
 
     def public(self, params: Params, setting: Setting) -> Params:
-        return {name: params[name] for name in ("probability", "edges", "beyond")}
+        return {name: value for name, value in params.items() if name != "place"}
 
     def scorable(self, params: Params, setting: Setting) -> Params:
         return params
@@ -282,8 +270,7 @@ def seen_points(stats: Twofold, setting: Setting) -> tuple[np.ndarray, np.ndarra
 
 
 def _points(setting: Setting) -> CountedPoints:
-    assert isinstance(setting, PointSetting)
-    return setting.points
+    return CountedPoints(cast("tuple[float, ...]", setting.levels), setting.step)
 
 
 def _inside(params: Params) -> np.ndarray:
@@ -347,10 +334,12 @@ def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:
 
 
 def between(points: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return borders of cells that begin at these points.
+    """Return borders of cells that begin at these points, given by their places; the first point begins no cell.
 
     A border is half-way to the previous point, or the point itself if there is no number between.
     """
+    cuts = np.unique(cuts)
+    cuts = cuts[(cuts > 0) & (cuts < len(points))]
     low, high = points[cuts - 1], points[cuts]
     middle = low + (high / 2 - low / 2)
     return np.asarray(np.where(middle > low, middle, high))

@@ -38,7 +38,7 @@ class Setting(Struct, frozen=True):
     `blank` replaces missing cells while nothing is known about their group: the means and variances of the columns, or
     the result of `Family.blank`. `floor` is the smallest variance of a group as a share of the column's variance;
     `rounded` tells whether the rounding of the numbers sets it. `written` is the format of the cells of a single
-    column. A family that needs more has a subclass (`Family.setting_type`).
+    column. For numbers counted at points, `levels` are the points and `step` is that of their grid, or 0.
     """
 
     keys: tuple[Key, ...] = ()
@@ -50,6 +50,7 @@ class Setting(Struct, frozen=True):
     rounded: bool = False
     blank: Any = None
     written: CellForm | None = None
+    step: float = 0.0
 
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
         """Return the smallest width of a column without spread: the resolution of its numbers."""

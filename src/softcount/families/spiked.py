@@ -259,13 +259,9 @@ class Spiked(Family, Struct, frozen=True):
         return np.asarray(chosen + (1.0 - spike) * others)
 
     def describe(self, params: Params, setting: Setting) -> list[str]:
-        others, at = (
-            self.inner.describe(params, self._within(setting)),
-            write_number(setting, self.at),
-        )
-        return [
-            f"{100 * spike:.0f} % at {at}, else {words}" for spike, words in zip(params["spike"], others, strict=True)
-        ]
+        others, at = self.inner.describe(params, self._within(setting)), write_number(setting, self.at)
+        each = zip(params["spike"], others, strict=True)
+        return [f"{100 * spike:.0f} % at {at}, else {words}" for spike, words in each]
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         others = self.inner.typical(params, self._within(setting))

@@ -19,6 +19,7 @@ from softcount.families.normal import (
     HALF_LOG_2PI,
     AroundMean,
     Normal,
+    centred_sums,
     moments,
     scale_evidence,
     standardise,
@@ -88,15 +89,8 @@ class Student(AroundMean, Struct, frozen=True):
         off = z * np.sqrt(params["spread"])
         weight = (params["freedom"] + 1.0) / (params["freedom"] + z * z)
         logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
-        weighted = members * weight
-        some = weighted.sum(axis=0)
-        own = (weighted * off).sum(axis=0) / np.where(some > 0, some, 1.0)
-        near = off - own
-        sums = [members, weighted, weighted * near, weighted * near * near]
-        rows, mass, total, squares = (Twofold.of(part.sum(axis=0)) for part in sums)
-        shift = Twofold.of(params["mean"]) + Twofold.of(own)
-        squares = squares + shift * total * 2.0 + shift * shift * mass
-        return stack([rows, mass, total + shift * mass, squares, Twofold.of(logs)], axis=1)
+        rows, weighted = Twofold.of(members.sum(axis=0)), centred_sums(off, members * weight, params["mean"])
+        return concatenate([rows.spread(1), weighted, Twofold.of(logs).spread(1)], axis=1)
 
     def _unknown(self, setting: Setting, groups: int) -> Params:
         mean, spread = setting.blank or (np.zeros(1), np.ones(1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -18,11 +18,11 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import concentration, divergence_of_shares, estimate_shares, prior_counts
+from softcount.families.categorical import Shares, concentration, divergence_of_shares, estimate_shares, prior_counts
 from softcount.families.multinomial import log_ways, polya
 from softcount.families.setting import IMPOSSIBLE, SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
-from softcount.table.schema import Field, Key, Kind
+from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.words import LONGEST_PATTERN
 
@@ -32,12 +32,14 @@ DRAWN_AT_ONCE = 1_000_000
 """Number of cells drawn in one step."""
 
 
-class MultinomialWords:
+class MultinomialWords(Shares):
     """Multinomial: each word of a document is drawn independently. The number of words is not modelled."""
 
-    line: Any = "shares"
+    def tally(self, stats: Twofold) -> np.ndarray:
+        return _split(stats)[1]
 
-    def hyper(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
+    def prior_of(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
+        """Return the prior parameters for `prior`."""
         return {"alpha": concentration(prior, family, setting, words) if words else np.zeros(0)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
@@ -48,10 +50,6 @@ class MultinomialWords:
 
     def natural(self, params: Params) -> np.ndarray:
         return _weights(params["probability"], 1.0)
-
-    def lacking(self, params: Params) -> np.ndarray | None:
-        """Return weights that count the certain words that a document does not contain; None if no word is certain."""
-        return None
 
     def completed(self, stats: Twofold, params: Params) -> float:
         return float((_split(stats)[1] * _logs(params["probability"])).sum())
@@ -65,22 +63,11 @@ class MultinomialWords:
         height = exponent.max() * logs.sum(axis=-1) if alike else (exponent * logs).sum(axis=-1)
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        counts = _split(stats)[1] + prior_counts(hyper, how)
-        return {"probability": counts / np.maximum(params["probability"], SMALLEST)}
-
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         words = _split(stats)[1]
         alpha = np.broadcast_to(hyper["alpha"], words.shape)
         seen, met = np.asarray(log_rising(alpha.sum(axis=-1), words.sum(axis=-1))), words > 0
         return float(np.asarray(log_rising(alpha[met], words[met])).sum() - seen.sum())
-
-    def proper(self, hyper: Hyper) -> Hyper:
-        alpha = hyper["alpha"]
-        return {"alpha": alpha if alpha.sum() > 0 else np.full_like(alpha, 1.0 / max(alpha.shape[-1], 1))}
-
-    def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
-        return Dirichlet(_split(stats)[1] + hyper["alpha"])
 
     def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
         """Return the divergence of a document of the group's typical length."""
@@ -117,9 +104,9 @@ class MultinomialWords:
 class BernoulliWords(MultinomialWords):
     """Bernoulli: each word is present or not, independently of the others. Absence is evidence too."""
 
-    line: Any = "share"
+    chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
 
-    def hyper(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
+    def prior_of(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
         """Return the numbers of prior documents with each word, and without it: a prior a is Beta(a, a)."""
         prior = prior.as_beta() if isinstance(prior, Expert) else prior
         if isinstance(prior, Beta):
@@ -304,7 +291,7 @@ def _imagined_pair(hyper: Hyper, how: How) -> tuple[np.ndarray, np.ndarray]:
 MANY_WORDS = 1_000
 """Number of words from which on a note warns of prior counts that exceed the labelled documents."""
 LONGEST = 1e7
-"""Largest typical document of a class in a model file, in words: more than any book has."""
+"""Largest typical length of a document in a model file, in words: more than any book has."""
 MARKING = 5
 """Number of characteristic words of a group."""
 NOISE = 1e-14
@@ -321,9 +308,36 @@ class Bags(Family):
     facts = Facts(stack="bag", rows_first=True, counted=True)
     by_document = False
     """Whether it counts the documents that contain a word, not the occurrences."""
+    noun: ClassVar[str] = "documents"
+    """What the cells of a column are."""
 
-    def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
-        return self, Setting((key,), groups, fields[0].levels, floor=floor)
+    def features(self, column: Any, setting: Setting) -> Any:
+        return column
+
+    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
+        """Return the number of words or known transitions of each row; by document, whether it is present."""
+        whole = np.zeros(column.shape[1])
+        whole[0 if self.by_document else slice(1, None)] = 1.0
+        return np.asarray(column @ whole)
+
+    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+        return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
+
+    def describe(self, params: Params, setting: Setting) -> list[str]:
+        """Describe each group by the words or transitions that distinguish it most from all groups."""
+        table = params["probability"].reshape(len(params["probability"]), -1)
+        return [list_words(setting.levels, row) for row in marking(table)]
+
+    def check_params(self, params: Params) -> str | None:
+        length = params.get("length", np.zeros(1))
+        if not ((length >= 0) & (length <= LONGEST)).all():
+            return f"its {self.noun} have no sensible length"
+        return Family.check_params(self, params)
+
+    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
+        if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
+            raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of {self.noun}.")
+        return {"levels": specs[0].levels}
 
     def width(self, setting: Setting) -> int:
         return 1 + len(setting.levels)
@@ -423,7 +437,7 @@ class Text(Bags, Struct, frozen=True):
 
     @property
     def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
-        return {"probability": self.words_model.line}
+        return self.words_model.chart
 
     def features(self, column: Any, setting: Setting) -> Any:
         if not self.by_document:
@@ -438,14 +452,8 @@ class Text(Bags, Struct, frozen=True):
             return 0.0
         return log_ways(column, first=1)
 
-    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """Return the number of words in each document; for `bernoulli`, whether it is present."""
-        whole = np.zeros(column.shape[1])
-        whole[0 if self.by_document else slice(1, None)] = 1.0
-        return np.asarray(column @ whole)
-
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
-        return self.words_model.hyper(prior, self, setting, stats.shape[-1] - 1)
+        return self.words_model.prior_of(prior, self, setting, stats.shape[-1] - 1)
 
     def seen(self, stats: Twofold) -> np.ndarray:
         """Return which words occur in any group."""
@@ -463,9 +471,6 @@ class Text(Bags, Struct, frozen=True):
                 whole[:, places] = value
                 part[name] = whole
         return part
-
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        return self.words_model.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
 
     def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
         """Return initial probabilities of every word, in the order of the vocabulary; document lengths stay open."""
@@ -512,17 +517,10 @@ class Text(Bags, Struct, frozen=True):
         shape = (len(groups), params["probability"].shape[1] + 1)
         return sparse.csr_matrix((np.ones(len(rows)), (rows, places)), shape=shape)
 
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        """Describe each group by the words that distinguish it most from all groups."""
-        return [list_words(setting.levels, row) for row in marking(params["probability"])]
-
     def check_params(self, params: Params) -> str | None:
-        length = params.get("length", np.zeros(1))
-        if not ((length >= 0) & (length <= LONGEST)).all():
-            return "its documents have no sensible length"
         if not sums_to_one(params.get("others", np.ones((1, 0)))):
             return "its probabilities do not sum to one"
-        return Family.check_params(self, params)
+        return Bags.check_params(self, params)
 
     # -- answers
 
@@ -543,9 +541,7 @@ class Text(Bags, Struct, frozen=True):
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         """Return None if words are drawn one after another, or if some are certain: such scores are not sums."""
-        if "alpha" in params or self.lacking(params) is not None:
-            return None
-        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
+        return None if self.lacking(params) is not None else Family.formula(self, params, keys, sizes)
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         code = WordsCode(keys[0], "once" if self.by_document else "times")
@@ -554,13 +550,6 @@ class Text(Bags, Struct, frozen=True):
     def words_of(self, setting: Setting) -> WordFigures | None:
         plain = MODELS["bernoulli" if self.by_document else "multinomial"]
         return WordFigures(setting.levels, self.model, plain, self.words_model.score_words, self.by_document)
-
-    # -- files
-
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
-            raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of text.")
-        return {"levels": specs[0].levels}
 
 
 BY_MODEL = (
@@ -587,7 +576,7 @@ class WordFigures(Struct, frozen=True):
 
     words: Sequence[object]
     model: str
-    plain: MultinomialWords | Family
+    plain: Family
     scores: Callable[[Params, np.ndarray, np.ndarray], np.ndarray]
     once: bool = False
 

@@ -129,12 +129,6 @@ class Totals(Family):
         x = column[:, None]
         return np.where(np.isnan(x), 0.0, self.predicted(np.where(np.isnan(x), 0.0, x), *after))
 
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return a linear function of the value, unless the form is predictive."""
-        if self.after(params) is not None:
-            return None
-        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         start, slope = weights.T
         return Cell(keys[0]) * formula(slope) + formula(start)
@@ -306,10 +300,6 @@ class Poisson(Totals, Struct, frozen=True):
         """Return the negative binomial log-probability."""
         grown = gammaln(total + x) - gammaln(total)
         return np.asarray(grown + total * np.log(rows) - (total + x) * np.log1p(rows))
-
-    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        known = stats.value + self.prior_stats(hyper, how)
-        return {"rate": known[..., 1] / np.maximum(params["rate"], 1e-300) - known[..., 0]}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         rows, total = stats.value[..., 0], stats.value[..., 1]

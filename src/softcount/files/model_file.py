@@ -17,7 +17,7 @@ from softcount import priors
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
-from softcount.families import FAMILIES, Family, How
+from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own
 from softcount.files.archive import naming, write
 from softcount.files.codec import (
@@ -293,9 +293,8 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
         require(sound, f"column {key!r} has impossible groups, or an impossible anchor or scale.")
         anchor, scale = np.array(x.anchor), np.array(x.scale)
         written = specs[0].written if len(specs) == 1 else None
-        setting = family.setting_type(
-            columns or (key,), own, anchor=anchor, scale=scale, floor=x.floor, written=written, **parts
-        )
+        keys = columns or (key,)
+        setting = Setting(keys, own, anchor=anchor, scale=scale, floor=x.floor, written=written, **parts)
         nodes.append(Node(key, columns, family, setting))
         room -= 0 if columns else len(setting.levels)
     return tuple(nodes)

@@ -528,7 +528,7 @@ def run_lbfgs(state: EMState) -> None:
                 state.params, state.counts, state.height = params, counts, height
             state.record(state.height)
         slopes = problem.nodes.slope(counts, params, problem.imagined)
-        if slopes is None or not np.isfinite(height):
+        if not np.isfinite(height):
             return 1e3 - state.height / mass, np.zeros_like(x)
         return -height / mass, -chart.gradient(vector, slopes) / weights / mass
 

@@ -174,7 +174,7 @@ def nodes_of(
                 f"a sparse table is one block of counts, which is multinomial, not {family.name}. "
                 "Give the rows as a dense array or a frame."
             )
-        return (Node(BAG, (), family, family.setting_type((BAG,), groups, tuple(range(bag)), floor=floor)),)
+        return (Node(BAG, (), family, Setting((BAG,), groups, tuple(range(bag)), floor=floor)),)
     if declared.everything is not None and declared.everything.block:
         key = tuple(spec.key for spec in schema.used)
         return (_block_node(key, declared.everything.for_key(key), schema, groups, floor),)

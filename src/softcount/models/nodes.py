@@ -285,14 +285,12 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         """
         return sum(x.family.completed(counts.arrays[x.name], params.bundles[x.name]) for x in self.bundles)
 
-    def slope(self, counts: Counts, params: Params, imagined: Imagined) -> Params | None:
-        """Return the gradient of the objective at these expected counts (Fisher's identity); None if unavailable."""
-        found: dict[Name, Own] = {}
-        for x in self.bundles:
-            steep = x.family.slope(counts.arrays[x.name], params.bundles[x.name], imagined.of(x), imagined.how_of(x))
-            if steep is None:
-                return None
-            found[x.name] = steep
+    def slope(self, counts: Counts, params: Params, imagined: Imagined) -> Params:
+        """Return the gradient of the objective at these expected counts (Fisher's identity)."""
+        found = {
+            x.name: x.family.slope(counts.arrays[x.name], params.bundles[x.name], imagined.of(x), imagined.how_of(x))
+            for x in self.bundles
+        }
         return Params(found, self.places)
 
     def log_units(self, counts: Counts) -> float:
@@ -315,8 +313,10 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 alike[names] = alike.get(names, 0) + 1
             for names, columns in alike.items():
                 setting, groups = bundle.nodes[0].setting, bundle.groups
-                hyper = {} if imagined is None else imagined.hypers[bundle.name]
-                total += bundle.family.free_under(hyper, setting, groups, columns)
+                if imagined is None:
+                    total += bundle.family.free(setting, groups, columns)
+                else:
+                    total += bundle.family.free_under(imagined.hypers[bundle.name], setting, groups, columns)
                 total -= bundle.family.free(setting, groups, columns, names)
         return total
 
