@@ -106,9 +106,9 @@ def test_another_node_can_be_asked_about(opened: Any) -> None:
 
 @pytest.mark.parametrize("name", ["alarm", "hailfinder", "insurance"])
 def test_known_networks_are_answered_as_query_does(name: str, opened: Any, data: Any) -> None:
-    from softcount.estimators.net_files import fitted_from
     from softcount.explore import make_explorer
     from softcount.files.bif import read_network
+    from softcount.fitted.network import fitted_from
 
     fitted = fitted_from(read_network(data(f"bif/{name}.bif.gz")))
     page = opened(make_explorer(fitted, f"{name}.bif").html).ready()

@@ -19,7 +19,6 @@ from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.net_files import fitted_from
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import explore, report
 from softcount.estimators.result_frames import arrow_table, families_of, filled
@@ -40,7 +39,7 @@ from softcount.fit.network import (
     start_of,
     structure_of,
 )
-from softcount.fitted.network import FittedNet, LikeliestLevels, re_estimated
+from softcount.fitted.network import FittedNet, LikeliestLevels, fitted_from, re_estimated
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
@@ -222,7 +221,7 @@ class BayesNet(EmEstimator, TableEstimator):
         if self.equivalent_sample_size == 1.0 or self.criterion == "bdeu":
             return
         other = other_network(self.prior)
-        if other is not None and other.counted:
+        if other is not None and other.counts.rows > 0:
             raise DataError(
                 f"equivalent_sample_size={self.equivalent_sample_size!r} does not go with a fitted network as the "
                 "prior: its own counts are the weight of the prior. Leave it out, or give a network that was read from "
@@ -393,11 +392,11 @@ class BayesNet(EmEstimator, TableEstimator):
         """The probabilities of a node's levels in every configuration of its parents."""
         net = self._fitted.net
         place = net.graph.place(node)
-        if place not in net.places:
+        if node not in net.discrete.number:
             raise DataError(f"{node!r} is a number and has no table of levels. Its parameters are params_[{node!r}].")
         known = self._fitted.levels
         parents = {net.graph.names[parent]: known[net.graph.names[parent]] for parent in net.graph.parents[place]}
-        return NodeTable(node, parents, known[node], self._fitted.compiled[0][net.places.index(place)])
+        return NodeTable(node, parents, known[node], self._fitted.compiled[0][net.discrete.number[node]])
 
     @property
     def log_evidence_(self) -> float:

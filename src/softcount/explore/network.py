@@ -20,7 +20,7 @@ from softcount.fitted.network import FittedNet, NumberNode
 from softcount.models.nodes import Node
 from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
-from softcount.table.schema import apart, labels
+from softcount.table.schema import Key, apart, labels
 
 if TYPE_CHECKING:
     from softcount.chains.counts import Predictions
@@ -34,7 +34,7 @@ ROOM = 2_000_000
 def network_document(model: FittedNet) -> Document:
     """Describe the discrete nodes with their tables, the numbers below them, and the cliques of their tree."""
     net, names = model.net, labels(model.net.graph.names)
-    nodes = [_node(model, new, place, names) for new, place in enumerate(net.places)]
+    nodes = [_node(model, new, node.key, names) for new, node in enumerate(net.with_levels)]
     leaves: list[Document] = []
     left_out: list[str] = []
     for place, (own, scope) in enumerate(zip(net.stacks, net.parents_of_leaves, strict=True)):
@@ -44,7 +44,7 @@ def network_document(model: FittedNet) -> Document:
             number = NumberNode(net, model.estimates, model.compiled[1][place], place, 0)
             node = own.nodes[0]
             params = node.family.scorable(model.estimates[node.key], node.setting)
-            nothing = Evidence(np.full((1, len(net.places)), -1))
+            nothing = Evidence(np.full((1, len(net.sizes)), -1))
             shares = model.questions.posterior(number.scope, nothing).ravel() if number.scope else np.ones(1)
             leaf = number_document(shares, node.family, params, node)
             leaves.append(leaf | {"name": names[node.key], "scope": list(scope)})
@@ -70,8 +70,7 @@ def _document(
     }
 
 
-def _node(model: FittedNet, new: int, place: int, names: Any) -> Document:
-    key = model.net.each[place].key
+def _node(model: FittedNet, new: int, key: Key, names: Any) -> Document:
     found = {"name": names[key], "kind": "levels", **level_document(model.levels[key])}
     if key in model.net.cuts:
         found["cuts"] = model.net.cuts[key].tolist()
@@ -80,7 +79,7 @@ def _node(model: FittedNet, new: int, place: int, names: Any) -> Document:
 
 def _tree(model: FittedNet, more: list[tuple[int, ...]]) -> JunctionTree:
     net = model.net
-    if not net.places:
+    if not net.sizes:
         raise DataError("the network has no node with levels, so there is nothing for the page to ask by clicks.")
     scopes = [*net.discrete.families, *(scope for scope in more if scope)]
     try:

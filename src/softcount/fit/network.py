@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from math import lgamma
@@ -17,13 +17,13 @@ from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, LabelledRows, refitted
-from softcount.families import Family
 from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
-from softcount.fitted.network import FittedNet
+from softcount.fitted.network import FittedNet, fitted_from
 from softcount.learn.networks import GraphStarts, fit_network
 from softcount.learn.record import FitRecord, Learned, complete_evidence
 from softcount.learn.settings import Plan
+from softcount.models.align import rearrange
 from softcount.models.declare import Coded, DeclaredNet, Search, Shape
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
@@ -185,86 +185,30 @@ def _written(text: str) -> tuple[list[Edge], list[str]]:
 # -- priors and initial tables: numbers, words, an expert's tables, an older network's counts
 
 
-class OtherNetwork(Struct, frozen=True):
-    """A network that is a prior or a start: levels and parents by node, and arrays with an axis for every parent.
-
-    `tables` are of nodes with levels and end in an axis of the node's own: counts, or shares that are worth an imagined
-    row in every configuration. `numbers` are the families and parameters of the other nodes.
-    """
-
-    levels: Mapping[Key, Sequence[Any]]
-    parents: Mapping[Key, Sequence[Key]]
-    tables: Mapping[Key, np.ndarray]
-    numbers: Mapping[Key, tuple[Family, Mapping[str, np.ndarray]]]
-    cuts: Collection[Key] = ()
-    counted: bool = False
-
-    def laid(self, model: Net, key: Key, array: np.ndarray, own: bool, what: str) -> np.ndarray:
-        """(configurations x rest) in the order of this model's parents and levels; of those it lacks, the mean."""
-        parents = [model.graph.names[parent] for parent in model.graph.parents[model.graph.place(key)]]
-        if set(parents) != set(self.parents[key]):
-            raise DataError(f"{what}: node {key!r} has other parents there than here.")
-        for name in (key, *parents):
-            if (name in self.levels) != (levels_of(model.nodes[name]) is not None):
-                raise DataError(f"{what}: {name!r} has levels in one network and is a number in the other.")
-        before, axes = ([name for name in own if name in self.levels] for own in (self.parents[key], parents))
-        turned = array.transpose([*(before.index(name) for name in axes), *range(len(axes), array.ndim)])
-        known = [*axes, key] if own else axes
-        rest = array.shape[len(known) :]
-        room = [(0, 0), *((0, 1) for _ in known), *((0, 0) for _ in rest)]
-        padded = np.pad(turned[None], room, mode="mean")  # an axis in front, because a number alone has none
-        picks = [[0], *(self._places(model.nodes[name]) for name in known), *map(range, rest)]
-        return np.asarray(padded[np.ix_(*picks)].reshape(model.nodes[key].setting.groups, -1, *rest))
-
-    def _places(self, node: Node) -> list[int]:
-        """Where the levels of a node are here; the place after the last for one that is not."""
-        known = {str(level): place for place, level in enumerate(self.levels[node.key])}
-        return [known.get(str(level), len(known)) for level in levels_of(node) or ()]
-
-    def refuse_unknown_levels(self, model: Net, key: Key) -> None:
-        """Raise where a node or one of its parents has a level that is not known here."""
-        for name in (key, *self.parents[key]):
-            for level, place in zip(levels_of(model.nodes[name]) or (), self._places(model.nodes[name]), strict=True):
-                if place == len(self.levels[name]):
-                    raise DataError(f"prior: node {name!r} has no level {level!r} there.")
+def other_network(said: Any) -> FittedNet | None:
+    """A network that was given as a prior or as a start, as a fitted one; None for anything else."""
+    fitted = fitted_from(said) if isinstance(said, Network) else getattr(said, "fitted_", None)
+    return fitted if isinstance(fitted, FittedNet) else None
 
 
-def other_network(said: Any, shares: bool = False) -> OtherNetwork | None:
-    """A network that was given as a prior or, as `shares`, as a start; None for anything else."""
-    if isinstance(said, Network):
-        graph = said.graph
-        levels = dict(zip(graph.names, said.levels, strict=True))
-        return OtherNetwork(
-            levels, _parents(graph), dict(zip(graph.names, map(np.asarray, said.tables), strict=True)), {}
-        )
-    fitted = getattr(said, "fitted_", None)
-    if not isinstance(fitted, FittedNet):
-        return None
-    net, known = fitted.net, fitted.levels
-    sizes = {key: len(levels) for key, levels in known.items()}
-    parents = _parents(net.graph)
-    above = {key: [sizes[name] for name in own if name in sizes] for key, own in parents.items()}
-    tables = {}
-    for key in known:
-        table = fitted.params[key]["probability"]
-        if not shares:
-            counts = np.maximum(fitted.counts.arrays[key].value, 0.0)
-            table = counts + np.broadcast_to(fitted.imagined.hypers[key]["alpha"], counts.shape)
-        tables[key] = np.asarray(table).reshape(*above[key], sizes[key])
-    numbers = {
-        key: (
-            net.nodes[key].family,
-            {name: np.asarray(own).reshape((*above[key], *np.shape(own)[1:])) for name, own in params.items()},
-        )
-        for key, params in fitted.params.items()
-        if key not in known
-    }
-    return OtherNetwork(known, parents, tables, numbers, list(net.cuts), counted=fitted.counts.rows > 0)
+def _laid(other: Net, model: Net, key: Key, array: np.ndarray, what: str) -> np.ndarray:
+    """(configurations x rest) of another network in the order of this model's parents and levels."""
+    parents, theirs = ({net.graph.names[x] for x in net.graph.parents[net.graph.place(key)]} for net in (model, other))
+    if parents != theirs:
+        raise DataError(f"{what}: node {key!r} has other parents there than here.")
+    for name in (key, *parents):
+        if (levels_of(other.nodes[name]) is None) != (levels_of(model.nodes[name]) is None):
+            raise DataError(f"{what}: {name!r} has levels in one network and is a number in the other.")
+    return rearrange(array, other, model, key, levels_of(model.nodes[key]) is not None, guess=True)
 
 
-def _parents(graph: Graph) -> dict[Key, list[Key]]:
-    names = graph.names
-    return {name: [names[parent] for parent in own] for name, own in zip(names, graph.parents, strict=True)}
+def _refuse_unknown_levels(other: Net, model: Net, key: Key) -> None:
+    """Raise where a node or one of its parents has a level that the other network does not know."""
+    for name in (key, *(other.graph.names[parent] for parent in other.graph.parents[other.graph.number[key]])):
+        known = set(map(str, levels_of(other.nodes[name]) or ()))
+        for level in levels_of(model.nodes[name]) or ():
+            if str(level) not in known:
+                raise DataError(f"prior: node {name!r} has no level {level!r} there.")
 
 
 def network_priors(model: Net, prior: Any, sample_size: float) -> dict[Key, Any]:
@@ -276,10 +220,12 @@ def network_priors(model: Net, prior: Any, sample_size: float) -> dict[Key, Any]
     other = other_network(prior)
     if other is not None:
         found: dict[Key, Any] = {node.key: 1.0 for node in model.each}
-        for key in (key for key in found if key in other.tables):
-            table = other.laid(model, key, other.tables[key], True, "prior")
-            other.refuse_unknown_levels(model, key)
-            found[key] = Dirichlet(table if other.counted else table * sample_size)
+        for key in (key for key in found if key in other.levels):
+            counts = np.maximum(other.counts.arrays[key].value, 0.0)
+            table = counts + np.broadcast_to(other.imagined.hypers[key]["alpha"], counts.shape)
+            table = _laid(other.net, model, key, table, "prior")
+            _refuse_unknown_levels(other.net, model, key)
+            found[key] = Dirichlet(table if other.counts.rows > 0 else table * sample_size)
         return found
     if isinstance(prior, Mapping):
         for key in prior:
@@ -293,7 +239,7 @@ def node_levels(prior: Any) -> dict[Key, list[Any]]:
     other = other_network(prior)
     if other is None:
         return prior_levels(prior)
-    return {key: list(levels) for key, levels in other.levels.items() if key not in other.cuts}
+    return {key: list(levels) for key, levels in other.levels.items() if key not in other.net.cuts}
 
 
 def _one(node: Node, prior: Any, sample_size: float) -> Any:
@@ -312,26 +258,27 @@ def start_of(init: Any) -> Callable[[Net, Imagined], Params] | None:
         return None
     if isinstance(init, Mapping):
         return lambda model, imagined: _started(model, imagined, init)
-    other = other_network(init, shares=True)
+    other = other_network(init)
     if other is None:
         raise DataError(f"init is a network, or a mapping of nodes to tables, not {init!r}.")
     return lambda model, imagined: _started(model, imagined, _start_from(model, other))
 
 
-def _start_from(model: Net, other: OtherNetwork) -> dict[Key, Any]:
+def _start_from(model: Net, other: FittedNet) -> dict[Key, Any]:
     """What another network says of the nodes that both have, by parameter."""
     found: dict[Key, Any] = {}
-    for key in model.graph.names:
-        if key in other.tables:
-            table = other.laid(model, key, other.tables[key], True, "init")
+    levels, params = other.levels, other.params
+    for key in (key for key in model.graph.names if key in params):
+        if key in levels:
+            table = _laid(other.net, model, key, params[key]["probability"], "init")
             found[key] = table / table.sum(axis=1, keepdims=True)
-        elif key in other.numbers:
-            family, own = other.numbers[key]
-            laid = {name: other.laid(model, key, array, False, "init")[:, 0] for name, array in own.items()}
-            parents = model.nodes[key].family.number_parents
-            if parents:  # in the order of the new model
-                laid["coefficients"] = laid["coefficients"][..., [family.number_parents.index(x) for x in parents]]
-            found[key] = laid
+            continue
+        laid = {name: _laid(other.net, model, key, np.asarray(own), "init") for name, own in params[key].items()}
+        parents = model.nodes[key].family.number_parents
+        if parents:  # in the order of the new model
+            known = other.net.nodes[key].family.number_parents
+            laid["coefficients"] = laid["coefficients"][..., [known.index(x) for x in parents]]
+        found[key] = laid
     return found
 
 

@@ -15,7 +15,7 @@ from softcount.core import remedies
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.families import Family
+from softcount.families import Categorical, Family, Setting
 from softcount.families import Params as Own
 from softcount.fitted.answers import (
     Answer,
@@ -43,14 +43,14 @@ from softcount.fitted.network_rows import anomaly_scores, explained_rows, level_
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.models.numeric_parts import NumberPart
-from softcount.models.stacks import Stack
+from softcount.models.stacks import Kernels, Stack
 from softcount.networks.elimination import ROOM, Evidence
-from softcount.networks.queries import Questions
+from softcount.networks.network import Network
+from softcount.networks.queries import Questions, pick_levels
 from softcount.run.local import Runner
 from softcount.sources import wording
 from softcount.table import Chunk, Table
-from softcount.table.discretise import IntervalDensity
-from softcount.table.schema import Key, Kind, labels
+from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema, labels
 from softcount.table.text_columns import Map
 
 LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
@@ -86,16 +86,16 @@ def is_sure(value: Any) -> bool:
 def level_places(net: Net) -> LevelPlaces:
     """Index every category of the discrete nodes, except discretised numbers, whose values lie anywhere in a bin."""
     return {
-        (net.each[place].key, type(level), level): (new, code)
-        for new, place in enumerate(net.places)
-        if net.each[place].key not in net.cuts
-        for code, level in enumerate(levels_of(net.each[place]) or ())
+        (node.key, type(level), level): (new, code)
+        for new, node in enumerate(net.with_levels)
+        if node.key not in net.cuts
+        for code, level in enumerate(levels_of(node) or ())
     }
 
 
 def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.ndarray | None:
     """Return one row of codes if all given values are categories; None if they must be read as a table."""
-    found = np.full((1, len(net.places)), -1)
+    found = np.full((1, len(net.sizes)), -1)
     for key, value in sure.items():
         place = places.get((key, type(value), value)) if type(value) in EXACT else None
         if place is None:
@@ -331,10 +331,8 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             ready = self.net.prepare(chunk)
             shown = self.evidence(ready)
             evidence = shown if node is None else shown.hiding(node)
-            logs = self.questions.log_evidence(evidence) + ready.base + self.net.log_densities_within(chunk)
-            for own, scope in zip(self.net.factors(self.compiled, ready), self.net.parents_of_leaves, strict=True):
-                logs = logs if scope else logs + own[:, 0]
-            parts.append(logs)
+            logs = self.questions.log_evidence(evidence) + self.net.split_factors(self.compiled, ready)[1]
+            parts.append(logs + self.net.log_densities_within(chunk))
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def proba(self, table: Table, runner: Runner | None = None, of: Key | None = None) -> np.ndarray:
@@ -377,16 +375,16 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     # -- which node
 
     def _discrete(self, of: Key) -> int:
-        place = self.net.graph.place(of)
-        if place not in self.net.places:
+        if self.is_number(of):
             raise DataError(f"{of!r} is a number, which has no levels. Ask query or predict for its value.")
-        return self.net.places.index(place)
+        return self.net.discrete.number[of]
 
     def number(self, of: Key) -> NumberNode:
         return NumberNode.of(of, self.net, self.estimates, self.compiled)
 
     def is_number(self, of: Key) -> bool:
-        return self.net.graph.place(of) not in self.net.places
+        self.net.graph.place(of)  # raises an error for an unknown node
+        return of not in self.net.discrete.number
 
     # -- queries
 
@@ -444,8 +442,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
                 )
         ready = self.net.prepare(chunk)
         found = ready.codes.copy()
-        for new, place in enumerate(self.net.places):
-            node = self.net.each[place]
+        for new, node in enumerate(self.net.with_levels):
             if node.key in sure and not node.columns and found[0, new] < 0:
                 found[0, new] = level_number(node, sure[node.key])
         return replace(ready, codes=found)
@@ -537,14 +534,15 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
                     f"rows are drawn with {key!r} at a number, or not held at all, but not in a range of it: it is "
                     f"joined to other numbers. Give a number in place of the range, or cut {key!r} into levels."
                 )
-        codes = self._drawn_codes(n, evidence, rng, bool(mapping(given)))
+        several = evidence.take(np.zeros(n, dtype=np.intp))
+        codes = self.questions.draw(several, rng) if mapping(given) else self._drawn_codes(n, rng)
         found: dict[Key, Any] = {}
-        for new, place in enumerate(self.net.places):
-            key, levels = self.net.each[place].key, list(levels_of(self.net.each[place]) or ())
+        for new, node in enumerate(self.net.with_levels):
+            key, levels = node.key, list(levels_of(node) or ())
             if key in self.net.cuts:
-                condition, density = condition_of(soft.get(key)), self.net.density_within(key)
+                condition = condition_of(soft.get(key))
                 tests = {} if condition is None else {key: partial(within, condition.pieces(number_reader(self, key)))}
-                draw = partial(_draw_in_intervals, key, density, rng, self.schema[key].whole)
+                draw = partial(self._drawn_in_intervals, key, rng)
                 found |= drawn_within(draw, codes[:, new], tests)
             else:
                 found[key] = [levels[code] for code in codes[:, new]]
@@ -563,21 +561,17 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         whole = {name: found[name] for name in self.net.graph.names} | constants
         return {name: as_written(self.schema, key, whole[key]) for key, name in labels(whole).items()}
 
-    def _drawn_codes(self, n: int, evidence: Evidence, rng: np.random.Generator, conditioned: bool) -> np.ndarray:
-        """Draw the discrete nodes in topological order, each given the nodes before it and the evidence."""
-        codes = np.repeat(evidence.codes, n, axis=0)
+    def _drawn_codes(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the discrete nodes in topological order, each given its parents."""
+        codes = np.empty((n, len(self.net.sizes)), dtype=np.int64)
         for node in self.net.discrete.order:
-            if evidence.codes[0, node] >= 0:
-                continue
-            if conditioned:
-                several = evidence.take(np.zeros(n, dtype=np.intp))
-                shares = self.questions.posterior([node], replace(several, codes=codes))
-            else:
-                parents = self.net.discrete.parents[node]
-                shares = self.compiled[0][node][tuple(codes[:, parents].T)] if parents else self.compiled[0][node][None]
-            edges = np.cumsum(np.broadcast_to(shares, (n, shares.shape[1])), axis=1)
-            codes[:, node] = (rng.random(n)[:, None] * edges[:, -1:] >= edges).sum(axis=1)
+            parents = self.net.discrete.parents[node]
+            shares = self.compiled[0][node][tuple(codes[:, parents].T)] if parents else self.compiled[0][node][None]
+            codes[:, node] = pick_levels(np.broadcast_to(shares, (n, shares.shape[1])), rng)
         return codes
+
+    def _drawn_in_intervals(self, key: Key, rng: np.random.Generator, intervals: np.ndarray) -> dict[Key, np.ndarray]:
+        return {key: self.net.density_within(key).draw(intervals, rng, self.schema[key].whole)}
 
     def _drawn_numbers(self, leaf: Node, rng: np.random.Generator, groups: np.ndarray) -> dict[Key, np.ndarray]:
         values = np.asarray(leaf.family.draw_columns(self.params[leaf.key], leaf.setting, groups, rng, None)[0])
@@ -589,7 +583,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         """Return the network after an intervention, in which these nodes have no parents."""
         own = {node.key: self.estimates[node.key] for node in self.net.each}
         for key, level in set_to.items():
-            node = self.net.each[self.net.places[self._discrete(key)]]
+            node = self.net.with_levels[self._discrete(key)]
             shares = np.zeros((1, len(levels_of(node) or ())))
             shares[0, level_number(node, level)] = 1.0
             own[key] = {"probability": shares, "unseen": np.zeros(1)}
@@ -613,8 +607,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             chunk = task()
             ready = self.net.prepare(chunk)
             evidence = self.evidence(ready)
-            for new, place in enumerate(self.net.places):
-                node = self.net.each[place]
+            for new, node in enumerate(self.net.with_levels):
                 if not (node.columns or node.key in self.net.cuts):
                     continue
                 rows = np.flatnonzero((ready.codes[:, new] < 0) & absent_cells(self.schema, chunk, node.key))
@@ -636,12 +629,6 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
         whole = with_derived_fills(self.schema, table, joined, {})
         return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in whole.items()}
-
-
-def _draw_in_intervals(
-    key: Key, density: IntervalDensity, rng: np.random.Generator, whole: bool, intervals: np.ndarray
-) -> dict[Key, np.ndarray]:
-    return {key: density.draw(intervals, rng, whole)}
 
 
 def re_estimated(
@@ -670,3 +657,29 @@ def _require_possible(shares: np.ndarray) -> np.ndarray:
     if shares.sum() <= 0:
         raise impossible("network")
     return shares
+
+
+READ = "read from a network file"
+
+
+def fitted_from(network: Network) -> FittedNet:
+    """Return a network as if it had been fitted; its tables are prior counts of one row in every configuration."""
+    fields, nodes = [], []
+    for name, levels in zip(network.graph.names, network.levels, strict=True):
+        wide = len(levels) > NARROW_LEVELS
+        fields.append(Field(name, Kind.CATEGORICAL, READ, tuple(levels), wide=wide, declared=True))
+        nodes.append(Node(name, (name,), Categorical(), Setting((name,), levels=tuple(levels))))
+    net = Net(Schema(tuple(fields)), network.graph, tuple(nodes), Kernels(0))
+    tables = {
+        node.key: np.asarray(table).reshape(-1, len(levels))
+        for node, table, levels in zip(nodes, network.tables, network.levels, strict=True)
+    }
+    own = {key: {"probability": table, "unseen": np.zeros(len(table))} for key, table in tables.items()}
+    return FittedNet(
+        model=net,  # type: ignore[arg-type]  # of no one class
+        estimates=net.nodes.params(own),
+        counts=Counts({key: Twofold.of(np.zeros_like(table)) for key, table in tables.items()}),
+        imagined=Imagined({key: {"alpha": table} for key, table in tables.items()}, "mean"),
+        notes=[f"{READ}: its tables are prior counts of one row in every configuration."],
+        log_likelihood=0.0,
+    )

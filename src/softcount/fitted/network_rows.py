@@ -132,12 +132,11 @@ def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
     """Return the conditional entropy of each node given its parents, in nats."""
     net, found = fitted.net, {}
     nothing = Evidence(np.full((1, len(net.sizes)), -1))
-    for new, place in enumerate(net.places):
-        family = net.discrete.families[new]
+    for node, family in zip(net.with_levels, net.discrete.families, strict=True):
         joint = fitted.questions.posterior(family, nothing)[0]
         parents = joint.sum(axis=-1, keepdims=True)
         share = joint / np.where(parents > 0, parents, 1.0)
-        found[net.each[place].key] = float(-xlogy(joint, share).sum())
+        found[node.key] = float(-xlogy(joint, share).sum())
     for key, scope in net.levels_above.items():
         shares = fitted.questions.posterior(scope, nothing)[0].ravel() if scope else np.ones(1)
         node = net.nodes[key]
@@ -225,9 +224,9 @@ def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, 
         for row in (own - chunk.start).tolist():
             cells = found.setdefault(chunk.start + row, {})
             codes = net.codes(chunk.take(np.array([row])))[0]
-            for code, place in zip(codes, net.places, strict=True):
+            for code, node in zip(codes, net.with_levels, strict=True):
                 if code >= 0:
-                    cells[net.each[place].key] = list(levels_of(net.each[place]) or ())[code]
+                    cells[node.key] = list(levels_of(node) or ())[code]
             for key in (*net.cuts, *net.levels_above):
                 where = net.schema.places.get(key)
                 if where is not None and where.store == "reals" and not np.isnan(chunk.reals[row, where.slot]):

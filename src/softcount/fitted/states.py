@@ -67,7 +67,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
     @property
     def stationary(self) -> np.ndarray:
         """The long-run share of each state if the chain begins with the initial probabilities."""
-        return long_run(self.first, self.transitions)
+        return self.chain.long_run(self.estimates)
 
     @property
     def occupied(self) -> np.ndarray:
@@ -179,19 +179,6 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
 def _each_of(question: Callable[[PathRows], Result], parts: Sequence[PathRows]) -> list[Result]:
     return [question(part) for part in parts]
-
-
-def long_run(first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """Return the long-run share of each state, also for periodic chains.
-
-    The lazy chain (I + P) / 2 has the same stationary shares and no period. Its matrix is squared 40 times: 2^40 steps.
-    """
-    states = len(first)
-    away = 0.5 * (following + np.eye(states))
-    for _ in range(40):
-        away = away @ away
-        away /= away.sum(axis=1, keepdims=True)
-    return np.asarray(first @ away)
 
 
 # Queries on a fitted hidden Markov model: explanations of a state, anomalies, forecasts, new sequences.

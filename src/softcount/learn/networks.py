@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
@@ -48,47 +49,40 @@ def fit_network(
         model, notes = build(settled, chunks.here)
         ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks.here)])
         check_reach(opened, chunks)
-        return learned(model, ready, priors_of(model), plan, starts, runner, [*opened.told, *settled.notes, *notes])
+        found = _estimate(model, ready, priors_of(model), plan, starts, runner)
+        return replace(found, notes=[*opened.told, *settled.notes, *notes, *found.notes])
 
     return retyping(table, fit, runner, known_classes=False)
 
 
-def learned(
-    model: Net,
-    ready: Sequence[Any],
-    priors: Mapping[Any, Any],
-    plan: Plan,
-    starts: GraphStarts,
-    runner: Runner,
-    notes: Sequence[str] = (),
+def _estimate(
+    model: Net, ready: Sequence[Any], priors: Mapping[Any, Any], plan: Plan, starts: GraphStarts, runner: Runner
 ) -> Learned:
-    if not ready:
-        raise DataError("the table has no rows.")
     seen = reduce(add, [model.seen(part) for part in ready])
     incomplete = any(model.needs_em(part) for part in ready)
     shown = reduce(add, [model.seen(part, all_numbers=True) for part in ready]) if incomplete else seen
     imagined = Imagined(model.nodes.hypers(shown, priors), plug(plan.how))
     problem = Problem(model, imagined, ready, runner)
-    reached, found, agreed = None, list(notes), None
+    reached, agreed, notes = None, None, list[str]()
     if incomplete:
         with one_blas_thread():
             result = _search(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        found += [em_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
-        found += model.guessed_notes(ready)
+        notes += [em_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
+        notes += model.guessed_notes(ready)
     else:
         stacked = model.nodes.stacked(seen)
         params = model.nodes.estimate(stacked, imagined)
         told = model.likelihood_of(stacked, params)
         counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood if told is None else told)
-    found += model.unseen_notes(counts)
+    notes += model.unseen_notes(counts)
     imagined = imagined.using(plan.how)
     if plan.how != plug(plan.how):
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     facts = em_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
     return Learned(
-        model=model, estimates=params, counts=counts, imagined=imagined, notes=found, prior=plan.prior,  # type: ignore[arg-type]
+        model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,  # type: ignore[arg-type]
         estimate=plan.estimate, interrupted=reached is not None and reached.interrupted, agreed=agreed, **facts,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -301,51 +301,47 @@ def refuse_below_zero(net: Net, counts: Counts) -> None:
 def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
     """Convert counts by node to the categories, anchors and axes of another network."""
     arrays: dict[Hashable, Twofold] = {}
-    for place, node in enumerate(new.each):
-        was = old.nodes[node.key]
-        parents = _discrete_parents(new, place)
-        before = _discrete_parents(old, old.graph.number[node.key])
-        if levels_of(node) is None:
-            stats = node.family.moved(counts.arrays[node.key], was.family, was.setting, node.setting)
-            own = None
-        else:
-            stats, own = counts.arrays[node.key], node.key
-        arrays[node.key] = stats.map(partial(_rearrange, old=old, new=new, before=before, after=parents, own=own))
+    for node in new.each:
+        stats, was, by_level = counts.arrays[node.key], old.nodes[node.key], levels_of(node) is not None
+        stats = stats if by_level else node.family.moved(stats, was.family, was.setting, node.setting)
+        arrays[node.key] = stats.map(partial(rearrange, old=old, new=new, key=node.key, own=by_level))
     return replace(counts, arrays=arrays)
 
 
 def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, Any]:
     """Convert prior counts given as tables, by an expert or a file, to the categories of another network."""
-    found = {}
-    for place, node in enumerate(new.each):
-        alpha = hypers[node.key].get("alpha", np.zeros(0))
-        if levels_of(node) is not None and alpha.ndim == 2:
-            parents, before = _discrete_parents(new, place), _discrete_parents(old, old.graph.number[node.key])
-            found[node.key] = {"alpha": _rearrange(alpha, old, new, before, parents, node.key)}
-    return found
+    tables = {node.key: hypers[node.key].get("alpha", np.zeros(0)) for node in new.each if levels_of(node) is not None}
+    return {key: {"alpha": rearrange(alpha, old, new, key, True)} for key, alpha in tables.items() if alpha.ndim == 2}
 
 
-def _discrete_parents(net: Net, place: int) -> list[Any]:
-    """Return the discrete parents of a node, whose configurations are its groups."""
-    return [net.graph.names[parent] for parent in net.graph.parents[place] if parent in net.places]
+def rearrange(array: np.ndarray, old: Net, new: Net, key: Key, own: bool, guess: bool = False) -> np.ndarray:
+    """Move (configurations x rest) of a node to the parents, in their order, and the categories of another network.
+
+    The rest is the axis of the node's own categories if `own`. Categories that `old` lacks get zeros. With `guess`,
+    they get the mean of the others, and categories correspond if they are the same as text.
+    """
+    before, after = (
+        [
+            net.graph.names[parent]
+            for parent in net.graph.parents[net.graph.number[key]]
+            if net.graph.names[parent] in net.discrete.number
+        ]
+        for net in (old, new)
+    )
+    axes, rest = ([*after, key], ()) if own else (after, array.shape[1:])
+    sizes = [len(levels_of(old.nodes[name]) or ()) for name in ([*before, key] if own else before)]
+    laid = array.reshape((*sizes, *rest))
+    turned = laid.transpose([*(before.index(name) for name in after), *range(len(before), laid.ndim)])
+    # One place after the last category of `old` for those that it lacks; an axis in front, as a node alone has none.
+    room = [(0, 0), *((0, 1) for _ in axes), *((0, 0) for _ in rest)]
+    padded = np.pad(turned[None], room, mode="mean" if guess else "constant")
+    spelt = str if guess else lambda level: level
+    places = (_places(old.nodes[name], new.nodes[name], spelt) for name in axes)
+    found: np.ndarray = padded[np.ix_([0], *places, *map(range, rest))]
+    return found.reshape((new.nodes[key].setting.groups, *((-1,) if own else rest)))
 
 
-def _rearrange(
-    half: np.ndarray, old: Net, new: Net, before: Sequence[Any], after: Sequence[Any], own: Any
-) -> np.ndarray:
-    """Move the categories of the parents, and of the node itself, to their new places in (configurations x rest)."""
-    rest = half.shape[1:] if own is None else ()
-    axes = [*before, *([] if own is None else [own])]
-    sizes = [len(levels_of(old.nodes[name]) or ()) for name in axes]
-    turned = half.reshape(*sizes, *rest)
-    order = [before.index(name) for name in after]
-    turned = turned.transpose(*order, *range(len(before), turned.ndim))
-    targets = [*after, *([] if own is None else [own])]
-    wide = np.zeros((*(len(levels_of(new.nodes[name]) or ()) for name in targets), *rest))
-    moves = []
-    for name in targets:
-        levels = list(levels_of(new.nodes[name]) or ())
-        moves.append([levels.index(level) for level in levels_of(old.nodes[name]) or ()])
-    wide[np.ix_(*moves, *(range(size) for size in rest))] = turned
-    groups = int(np.prod([len(levels_of(new.nodes[name]) or ()) for name in after], dtype=int))
-    return wide.reshape(groups, *(rest or (-1,)))
+def _places(old: Node, new: Node, spelt: Callable[[Any], Any]) -> list[int]:
+    """Return the position in `old` of each category of `new`; the position after the last for one that it lacks."""
+    known = {spelt(level): place for place, level in enumerate(levels_of(old) or ())}
+    return [known.get(spelt(level), len(known)) for level in levels_of(new) or ()]

@@ -281,10 +281,17 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return total
 
     def long_run(self, params: Params) -> np.ndarray:
-        """Return the long-run share of steps in each state."""
+        """Return the long-run share of each state if a chain begins with the initial probabilities.
+
+        The lazy chain (I + P) / 2 has the same stationary shares and no period. Its matrix is squared 40 times: 2^40
+        steps.
+        """
         first, following = self.transitions(params)
         lazy = 0.5 * (following + np.eye(self.states))
-        return np.asarray(first @ np.linalg.matrix_power(lazy, 256))
+        for _ in range(40):
+            lazy = lazy @ lazy
+            lazy /= lazy.sum(axis=1, keepdims=True)
+        return np.asarray(first @ lazy)
 
     def group_shares(self, params: Params, bundle: Bundle) -> np.ndarray:
         if not bundle.nodes[0].columns and bundle.groups == 1:

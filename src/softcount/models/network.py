@@ -175,28 +175,28 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     # -- the discrete nodes, which form a network by themselves, and the leaves that depend on them
 
     @cached_property
-    def places(self) -> tuple[int, ...]:
-        return tuple(place for place, node in enumerate(self.each) if levels_of(node) is not None)
+    def with_levels(self) -> tuple[Node, ...]:
+        """The discrete nodes, in the order of the graph; their numbers are the positions here."""
+        return tuple(node for node in self.each if levels_of(node) is not None)
 
     @cached_property
     def discrete(self) -> Graph:
-        if len(self.places) == len(self.each):
-            return self.graph
-        number = {place: new for new, place in enumerate(self.places)}
-        parents = tuple(tuple(number[parent] for parent in self.graph.parents[place]) for place in self.places)
-        return Graph(tuple(self.graph.names[place] for place in self.places), parents)
+        keys = dict.fromkeys(node.key for node in self.with_levels)
+        return (
+            self.graph if len(keys) == len(self.each) else Graph.of((x for x in self.graph.edges if x[1] in keys), keys)
+        )
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(len(levels_of(self.each[place]) or ()) for place in self.places)
+        return tuple(len(levels_of(node) or ()) for node in self.with_levels)
 
     @cached_property
     def _columns_by_store(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """By store of a chunk: its discrete nodes that are columns, their slots, and their numbers of categories."""
         found: dict[str, list[tuple[int, int, int]]] = {}
-        for new, place in enumerate(self.places):
-            if self.each[place].columns:
-                store, slot = self.schema.places[self.each[place].key]
+        for new, node in enumerate(self.with_levels):
+            if node.columns:
+                store, slot = self.schema.places[node.key]
                 found.setdefault(store, []).append((new, slot, self.sizes[new]))
         columns = {store: np.array(each).T for store, each in found.items()}
         kinds = {"codes": np.uint8, "wide": np.int32}
@@ -222,11 +222,11 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def levels_above(self) -> dict[Key, tuple[int, ...]]:
         """For each leaf, the discrete nodes that it depends on, by their numbers among the discrete ones."""
-        number = {place: new for new, place in enumerate(self.places)}
+        number, names = self.discrete.number, self.graph.names
         return {
-            node.key: tuple(number[parent] for parent in self.graph.parents[place] if parent in number)
-            for place, node in enumerate(self.each)
-            if place not in number
+            node.key: tuple(number[names[parent]] for parent in own if names[parent] in number)
+            for node, own in zip(self.each, self.graph.parents, strict=True)
+            if node.key not in number
         }
 
     def _scope(self, keys: Iterable[Key]) -> tuple[int, ...]:
@@ -249,8 +249,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         """Discrete nodes that no column shows, by their numbers among the discrete ones."""
         return tuple(
             new
-            for new, place in enumerate(self.places)
-            if not self.each[place].columns and self.each[place].key not in {*self.cuts, self.target}
+            for new, node in enumerate(self.with_levels)
+            if not node.columns and node.key not in {*self.cuts, self.target}
         )
 
     # -- rows -> counts
@@ -266,15 +266,14 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def codes(self, chunk: Chunk) -> np.ndarray:
         """Return (rows x discrete nodes) positions of categories, -1 if hidden, missing or unseen in training."""
         # Transposed, so that the codes of a node are contiguous.
-        found = np.empty((len(self.places), chunk.n_rows), dtype=np.int64).T
+        found = np.empty((len(self.with_levels), chunk.n_rows), dtype=np.int64).T
         for store, (nodes, slots, levels) in self._columns_by_store.items():
             own = getattr(chunk, store).T[slots]
             never_met = own > levels[:, None]
             if never_met.any():
                 own[never_met] = 0
             found.T[nodes] = np.subtract(own, 1, dtype=np.promote_types(own.dtype, np.int16))
-        for new, place in enumerate(self.places):
-            node = self.each[place]
+        for new, node in enumerate(self.with_levels):
             if node.columns:
                 continue
             if node.key in self.cuts:
@@ -330,7 +329,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _cells(self) -> dict[Key, np.ndarray]:
         """For every bundle of discrete nodes, the positions of its cells in the array of all tables."""
-        begin = {self.each[place].key: start for place, start in zip(self.places, self._bounds, strict=False)}
+        begin = dict(zip(self.discrete.names, self._bounds, strict=False))
         bundles = [bundle for bundle in self.nodes.bundles if bundle.name in begin]
         own = {x.name: np.arange(x.groups * x.width).reshape(x.groups, 1, x.width) for x in bundles}
         return {x.name: own[x.name] + np.array([begin[key] for key in x.keys])[:, None] for x in bundles}
@@ -358,7 +357,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows, assign: Assign | None = None
     ) -> Counts:
         hanging, alone = self.split_factors(compiled, ready)
-        found = ready.incomplete.expect(compiled[0], hanging) if self.places else Expected([], 0.0, [], 0)
+        found = ready.incomplete.expect(compiled[0], hanging) if self.sizes else Expected([], 0.0, [], 0)
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
         shares = iter(found.posteriors)
         for own, scope, params, settled in zip(
@@ -404,21 +403,21 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
 
     def unseen_notes(self, counts: Counts) -> list[str]:
         notes = []
-        for new, place in enumerate(self.places):
+        for new, node in enumerate(self.with_levels):
             parents = self.discrete.parents[new]
             if not parents:
                 continue
-            empty = np.flatnonzero(counts.arrays[self.each[place].key].value.sum(axis=1) <= 0)
+            empty = np.flatnonzero(counts.arrays[node.key].value.sum(axis=1) <= 0)
             if len(empty):
                 names = [self.discrete.names[parent] for parent in parents]
-                levels = [[str(level) for level in levels_of(self.each[self.places[p]]) or ()] for p in parents]
+                levels = [[str(level) for level in levels_of(self.with_levels[parent]) or ()] for parent in parents]
                 said = in_words(names, levels, int(empty[0]))
                 more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
                 notes.append(f"{self.discrete.names[new]!r}: nobody was seen{said}{more}; only the prior speaks there.")
         return notes
 
     def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
-        rows = sum(part.incomplete.large.sampled for part in ready) if self.places else 0
+        rows = sum(part.incomplete.large.sampled for part in ready) if self.sizes else 0
         if not rows:
             return []
         said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
@@ -468,7 +467,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         compiled = self.compile(params)
         for part in ready:
             hanging, _ = self.split_factors(compiled, part)
-            logs = part.incomplete.row_logs(compiled[0], hanging) if self.places else np.zeros(0)
+            logs = part.incomplete.row_logs(compiled[0], hanging) if self.sizes else np.zeros(0)
             lost = np.flatnonzero(logs == -np.inf)
             if len(lost):
                 return DataError(

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from softcount.errors import ResourceError
 from softcount.networks.elimination import FlatTables, Scope, number_alike, positions, runs
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.large_networks import TREE_CELLS, LargeRows, LargeShare
-from softcount.networks.network import Graph
+from softcount.networks.large_networks import TREE_CELLS, LargeRows
+from softcount.networks.network import Graph, distinct_rows
+from softcount.networks.queries import Expectation
 
 BLOCK = 2**18
 """Number of row parts compared in one block."""
@@ -62,10 +63,7 @@ class MissingPatterns(Struct, frozen=True):
 
     @classmethod
     def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> MissingPatterns:
-        bits = np.packbits(codes < 0, axis=1)
-        number, first = number_alike(
-            np.zeros(len(codes)), np.arange(0, bits.size + 1, bits.shape[1]), bits.astype(np.int64).ravel()
-        )
+        first, number = distinct_rows(codes < 0)
         missing = codes[first] < 0
         pattern, node = np.nonzero(missing)
         label = connected(missing, scopes)[pattern, node]
@@ -329,7 +327,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
             log_likelihood += weighted(weights, cells.tops)
         large = self._expect_large(tables, cells)
         if large is not None:
-            log_likelihood += weighted(self.large.weights, large.logs)
+            log_likelihood += weighted(self.large.weights, large.log_evidence)
         if log_likelihood == -np.inf:
             lost = self.row_logs(tables, factors) == -np.inf
             found = replace(self, weights=np.where(lost, 0.0, self.weights)).expect(tables, factors)
@@ -350,7 +348,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
                 own[self.is_large] = more
         return Expected(counts, log_likelihood, [posteriors[scope] for scope in self.extras], self.large.sampled)
 
-    def _expect_large(self, tables: Tables, cells: FlatCells) -> LargeShare | None:
+    def _expect_large(self, tables: Tables, cells: FlatCells) -> Expectation | None:
         if not self.is_large.any():
             return None
         return self.large.expect(tables, [factor[self.is_large] for factor in cells.factors])
@@ -365,7 +363,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
             found[rows] += cells.logs[shown]
         large = self._expect_large(tables, cells)
         if large is not None:
-            found[self.is_large] = large.logs
+            found[self.is_large] = large.log_evidence
         return np.asarray(found)
 
     def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:

@@ -14,7 +14,7 @@ from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import Evidence, FlatTables, Scope
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph, distinct_rows
-from softcount.networks.queries import Known, Layout, PrunedTree, check_different
+from softcount.networks.queries import Expectation, Known, Layout, PrunedTree, check_different
 
 # Samples of a network in parallel, one per lane: drawn from parents to children, or node by node (Gibbs).
 
@@ -166,14 +166,6 @@ SEED = 20
 """Seed of every E-step, so that two E-steps differ only by their tables."""
 
 
-class LargeShare(Struct, frozen=True):
-    """Expected counts of families, and for each row the log-likelihood and the posteriors of the extra scopes."""
-
-    counts: list[np.ndarray]
-    logs: np.ndarray
-    posteriors: list[np.ndarray]
-
-
 class LargeRows(Struct, frozen=True, dict=True):
     """Rows whose missing values are not enumerated. `tree` is the network's tree, None if it would be too large."""
 
@@ -185,7 +177,7 @@ class LargeRows(Struct, frozen=True, dict=True):
     rows: np.ndarray
     tree: JunctionTree | None
 
-    def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> LargeShare:
+    def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> Expectation:
         """Return expected counts, log-likelihoods and posteriors of these rows. Tables may have any shape."""
         shaped = [
             np.reshape(table, [self.sizes[node] for node in scope])
@@ -198,14 +190,14 @@ class LargeRows(Struct, frozen=True, dict=True):
         for rows, layout in self.groups:
             some, given = self._take(rows), {scope: factor[rows] for scope, factor in own.items()}
             found = some._sampled(shaped, given) if layout is None else some._exact(layout, shaped, given)
-            logs[rows] = found.logs
+            logs[rows] = found.log_evidence
             for total, more in zip(counts, found.counts, strict=True):
                 total += more.reshape(total.shape)
             for scope, more in zip(own, found.posteriors, strict=True):
                 posteriors[scope][rows] = more
         posteriors[()] = np.where(logs > -np.inf, 1.0, 0.0)[:, None]
         flat = [count.reshape(-1, size) for count, size in zip(counts, self.sizes, strict=True)]
-        return LargeShare(flat, logs + constant, [posteriors[scope] for scope in self.extras])
+        return Expectation(flat, logs + constant, [posteriors[scope] for scope in self.extras])
 
     @cached_property
     def groups(self) -> list[tuple[np.ndarray, Layout | None]]:
@@ -243,7 +235,7 @@ class LargeRows(Struct, frozen=True, dict=True):
             self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows], self.tree
         )
 
-    def _exact(self, layout: Layout, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
+    def _exact(self, layout: Layout, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> Expectation:
         """Compute expected counts with a tree.
 
         Without factors, equal rows are summed once; with factors, all rows differ.
@@ -253,9 +245,9 @@ class LargeRows(Struct, frozen=True, dict=True):
             one, again = distinct_rows(self.codes)
         evidence, weights = Evidence(self.codes[one], {}, factors), np.bincount(again, self.weights, len(one))
         found = PrunedTree.of(layout, tables, self.graph.families).expected(list(factors), evidence, weights)
-        return LargeShare(found.counts, found.log_evidence[again], found.posteriors)
+        return found._replace(log_evidence=found.log_evidence[again])
 
-    def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> LargeShare:
+    def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> Expectation:
         """Estimate expected counts by Gibbs sampling.
 
         The log-likelihood is the log mean weight of the states drawn to initialise the chains.
@@ -266,15 +258,15 @@ class LargeRows(Struct, frozen=True, dict=True):
             rows = slice(start, start + step)
             own = {scope: factor[rows] for scope, factor in factors.items()}
             shares.append(self._take(rows)._sample(tables, own, rng))
-        return LargeShare(
+        return Expectation(
             [np.sum(counts, axis=0) for counts in zip(*(share.counts for share in shares), strict=True)],
-            np.concatenate([share.logs for share in shares]),
+            np.concatenate([share.log_evidence for share in shares]),
             [np.concatenate(found) for found in zip(*(share.posteriors for share in shares), strict=True)],
         )
 
     def _sample(
         self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray], rng: np.random.Generator
-    ) -> LargeShare:
+    ) -> Expectation:
         by_lane = {scope: np.repeat(factor, CHAINS, axis=0) for scope, factor in factors.items()}
         lanes = SampledLanes(self.graph, tables, np.repeat(self.codes, CHAINS, axis=0), by_lane=by_lane)
         states, logs = lanes.start(rng, TRIES)
@@ -303,7 +295,7 @@ class LargeRows(Struct, frozen=True, dict=True):
                     counts[number] += np.bincount(at, self.weights[row] * share, cells[number])
                 else:
                     np.add.at(posteriors[number - families], (row, at), share)
-        return LargeShare(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
+        return Expectation(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
 
 
 # Answers by sampling with standard errors, for queries whose exact answer costs too much.

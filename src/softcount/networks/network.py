@@ -80,33 +80,18 @@ class Graph(Struct, frozen=True, dict=True):
     @cached_property
     def order(self) -> tuple[int, ...]:
         """All nodes in topological order, parents before children. Raise DataError if the graph has a cycle."""
-        left = [len(own) for own in self.parents]
-        children = self.children
-        ready, found = [node for node, count in enumerate(left) if not count], []
-        while ready:
-            node = ready.pop(0)
-            found.append(node)
-            for child in children[node]:
-                left[child] -= 1
-                if not left[child]:
-                    ready.append(child)
-        if len(found) < len(self.names):
-            try:
-                TopologicalSorter(dict(enumerate(self.parents))).prepare()
-            except CycleError as error:
-                circle = " -> ".join(str(self.names[place]) for place in error.args[1])
-                raise DataError(f"the edges run in a circle: {circle}.") from None
-        return tuple(found)
+        sorter = TopologicalSorter(dict.fromkeys(range(len(self.names)), ()))
+        for node, own in enumerate(self.parents):
+            sorter.add(node, *own)
+        try:
+            return tuple(sorter.static_order())
+        except CycleError as error:
+            circle = " -> ".join(str(self.names[place]) for place in error.args[1])
+            raise DataError(f"the edges run in a circle: {circle}.") from None
 
     def ancestors(self, nodes: Iterable[int]) -> set[int]:
         """Return these nodes and all their ancestors."""
-        found, ahead = set(), list(nodes)
-        while ahead:
-            node = ahead.pop()
-            if node not in found:
-                found.add(node)
-                ahead.extend(self.parents[node])
-        return found
+        return reach(self.parents, nodes)
 
     def separated(self, a: Name | Iterable[Name], b: Name | Iterable[Name], given: Iterable[Name] = ()) -> bool:
         """Return whether the graph implies that a and b are independent given `given` (d-separation).
@@ -128,12 +113,8 @@ class Graph(Struct, frozen=True, dict=True):
             for left, right in combinations(self.families[node], 2):
                 near[left].add(right)
                 near[right].add(left)
-        ahead, seen = list(one - known), set(one)
-        while ahead:
-            for node in near[ahead.pop()] - seen - known:
-                seen.add(node)
-                ahead.append(node)
-        return not seen & (other - known)
+        unblocked = {node: others - known for node, others in near.items()}
+        return not reach(unblocked, one - known) & (other - known)
 
     @property
     def skeleton(self) -> set[frozenset[Name]]:
@@ -154,6 +135,17 @@ class Graph(Struct, frozen=True, dict=True):
     def is_equivalent(self, other: Graph) -> bool:
         """Return whether both graphs imply the same independences (Markov equivalence)."""
         return self.skeleton == other.skeleton and self.meetings == other.meetings
+
+
+def reach(near: Sequence[Iterable[int]] | Mapping[int, Iterable[int]], start: Iterable[int]) -> set[int]:
+    """Return these nodes and all that steps lead to; `near` holds the next nodes of each."""
+    found, ahead = set[int](), list(start)
+    while ahead:
+        node = ahead.pop()
+        if node not in found:
+            found.add(node)
+            ahead.extend(near[node])
+    return found
 
 
 def pair_of(edge: Sequence[Name]) -> Edge:

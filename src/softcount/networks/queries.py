@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import ROOM, Array, Evidence, LaneInput, Scope
 from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, Side
-from softcount.networks.network import Graph, distinct_rows
+from softcount.networks.network import Graph, distinct_rows, reach
 
 BLOCK = 2**21
 """Target number of clique cells per block of rows: 16 megabytes, plus some temporary arrays of that size."""
@@ -298,6 +299,16 @@ class Questions(Struct, frozen=True, dict=True):
         known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
         return self._pruned(EVERYTHING, known).most_probable(evidence)
 
+    def draw(self, evidence: Evidence, rng: np.random.Generator) -> Array:
+        """Draw the missing codes node by node, each given the evidence and the codes that are drawn before it."""
+        codes = np.array(evidence.codes, dtype=np.int64)
+        for node in self.graph.order:
+            rows = np.flatnonzero(codes[:, node] < 0)
+            if len(rows):
+                some = replace(evidence, codes=codes).take(rows)
+                codes[rows, node] = pick_levels(self.posterior([node], some), rng)
+        return codes
+
     def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
         """Answer a query; equal rows are computed once."""
         if evidence.soft or evidence.rows < 2:
@@ -384,6 +395,12 @@ class Questions(Struct, frozen=True, dict=True):
         return PrunedTree.of(layout, self.tables, self.graph.families)
 
 
+def pick_levels(shares: Array, rng: np.random.Generator) -> Array:
+    """Draw a level for each row in proportion to its shares."""
+    edges = np.cumsum(shares, axis=1)
+    return np.asarray((rng.random(len(shares))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1))
+
+
 def check_different(of: Sequence[int]) -> None:
     if not of or len(set(of)) < len(of):
         raise DataError("ask for one node, or for several different nodes.")
@@ -391,26 +408,16 @@ def check_different(of: Sequence[int]) -> None:
 
 def _parts(free: dict[int, Scope], soft: Iterable[Scope]) -> list[tuple[set[int], list[int]]]:
     """Return the connected sets of free nodes with their tables. A table without free nodes is a separate part."""
-    near: dict[int, list[tuple[Scope, int]]] = {}
-    parts: list[tuple[set[int], list[int]]] = []
+    near: dict[int, set[int]] = {}
+    touching: dict[int, set[int]] = {}
     for table, scope in [*free.items(), *((-1, scope) for scope in soft)]:
         for member in scope:
-            near.setdefault(member, []).append((scope, table))
-        if not scope:
-            parts.append((set(), [table]))
+            near.setdefault(member, set()).update(scope)
+            touching.setdefault(member, set()).add(table)
+    parts: list[tuple[set[int], list[int]]] = [(set(), [table]) for table, scope in free.items() if not scope]
     left = set(near)
     while left:
-        members: set[int] = set()
-        tables: set[int] = set()
-        ahead = [left.pop()]
-        while ahead:
-            node = ahead.pop()
-            if node in members:
-                continue
-            members.add(node)
-            for scope, table in near[node]:
-                tables.add(table)
-                ahead.extend(scope)
+        members = reach(near, [left.pop()])
         left -= members
-        parts.append((members, sorted(tables - {-1})))
+        parts.append((members, sorted(set[int]().union(*(touching[member] for member in members)) - {-1})))
     return parts

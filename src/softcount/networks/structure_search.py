@@ -527,8 +527,8 @@ def structural_em(
     graph = chow_liu(CodeCounts(codes, sizes, weights))
     draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
     for turn in range(1, MOST_TURNS + 1):
-        tables = fitted_tables(graph, sizes, codes, weights)
-        filled = np.concatenate([filled_rows(graph, sizes, tables, codes, rng) for _ in range(draws)])
+        questions = Questions(graph, sizes, fitted_tables(graph, sizes, codes, weights))
+        filled = np.concatenate([questions.draw(Evidence(codes), rng) for _ in range(draws)])
         found = learn(CodeCounts(filled, sizes, np.tile(weights, draws) / draws))
         if found.is_equivalent(graph):
             return found, turn
@@ -550,18 +550,3 @@ def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights
             break
         before = found.log_likelihood
     return tables
-
-
-def filled_rows(
-    graph: Graph, sizes: Sequence[int], tables: Sequence[np.ndarray], codes: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Fill missing values node by node, each drawn given the observed values and the values drawn before."""
-    found = np.array(codes, dtype=np.int64)
-    questions = Questions(graph, sizes, tables)
-    for node in graph.order:
-        rows = np.flatnonzero(found[:, node] < 0)
-        if len(rows):
-            shares = questions.posterior([node], Evidence(found[rows]))
-            edges = np.cumsum(shares, axis=1)
-            found[rows, node] = (rng.random(len(rows))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
-    return found

@@ -34,8 +34,7 @@ DRAWN_NODES, DRAWN_TABLES, DRAWN_ROWS, DRAWN_LEVELS, MONITORED = 60, 24, 12, 7, 
 
 
 def hidden_names(fitted: FittedNet) -> set[Key]:
-    net = fitted.net
-    return {net.each[net.places[place]].key for place in net.hidden}
+    return {fitted.net.with_levels[place].key for place in fitted.net.hidden}
 
 
 def is_learned(fitted: FittedNet) -> bool:
