@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softcount.families import Multinormal
-from softcount.learn.em import Converging, EMRun, EMState, Stop
+from softcount.learn.em import Converging, EMRun, Stop
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import Prepared, prepare, sizes, starved
 from softcount.learn.search import StartRun, best_run
@@ -61,15 +61,14 @@ def test_a_leap_that_gains_less_than_the_map_is_sure_to_is_refused(share: float,
     counts = members_counts(model, found.ready, rng.dirichlet(np.ones(2), len(rows)))
     priors = {ROOT: 0.0, **priors_of(0.0, model.leaves, "row")}
     problem = Problem(model, Imagined(model.nodes.hypers(model.nodes.unstacked(counts), priors), "ml"), found.ready)
-    rule = Converging(problem, leaping=True)
-    state = EMState(problem, Stop(), rule)
+    state = Converging(problem, Stop(accelerate=True))
     state.begin(problem.estimate(counts))
     mapped, before = problem.estimate(state.counts), state.height
     sure = problem.bound(state.counts, mapped) - problem.bound(state.counts, state.params)
     maps: Any = Leap(problem, state.params, mapped, share)
-    rule.maps = maps
+    state.maps = maps
     assert state.seen(maps.goal)[1] > before  # it would not fall
-    assert rule.leaped(state, mapped, sure) is kept and maps.kept is kept
+    assert state.leaped(mapped, sure) is kept and maps.kept is kept
     assert (state.height >= before + sure * (1 - 1e-9)) if kept else (state.trace == [before, before])
 
 

@@ -247,6 +247,8 @@ def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
 
 def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
     """Return blocks of numbers that are correlated within classes, and their pairs, most correlated first."""
+    from scipy.sparse.csgraph import connected_components
+
     schema = prepared.settled.schema
     specs = [spec for spec in schema.used if spec.kind is Kind.REAL and is_free(spec, plan)]
     if len(specs) < 2:
@@ -255,21 +257,14 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
     values = np.stack([column_of(schema, spec, prepared.chunks.here) for spec in specs], axis=1)
     within = np.abs(_within(values, classes))
     near = within >= CORRELATED
-    left, found = list(range(len(keys))), []
-    while left:
-        reached = {left[0]}
-        while more := {b for a in reached for b in np.flatnonzero(near[a]).tolist()} - reached:
-            reached |= more
-        found.append(tuple(keys[place] for place in sorted(reached)))
-        left = [place for place in left if place not in reached]
-    blocks = [block for block in found if len(block) > 1]
+    count, part = connected_components(near, directed=False)
+    own = [np.flatnonzero(part == number) for number in range(count)]
+    blocks = [tuple(keys[place] for place in places) for places in own if len(places) > 1]
     if any(len(values) * len(block) ** 2 > MOST_WORK for block in blocks):
         # Small blocks next to one that is too large change little: on digits, a search of half a minute for two pixels.
         return [], []
-    inside = {key for block in blocks for key in block}
-    pairs = [(within[a, b], keys[a], keys[b]) for a, b in np.argwhere(np.triu(within >= CORRELATED, 1)).tolist()]
-    pairs = sorted((pair for pair in pairs if pair[1] in inside and pair[2] in inside), key=lambda pair: -pair[0])
-    return blocks, [f"{a!r} and {b!r} (correlation {r:.2f})" for r, a, b in pairs]
+    pairs = sorted(np.argwhere(np.triu(near, 1)).tolist(), key=lambda pair: -within[pair[0], pair[1]])
+    return blocks, [f"{keys[a]!r} and {keys[b]!r} (correlation {within[a, b]:.2f})" for a, b in pairs]
 
 
 def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:

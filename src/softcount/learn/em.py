@@ -199,13 +199,15 @@ class EMRun(Struct, frozen=True):
 
 
 class EMState:
-    """An EM run in progress."""
+    """An EM run in progress: plain EM with soft memberships, `max_iter` steps. Subclasses have other rules."""
 
     params: Params
     counts: Counts
+    remembers = True
+    """Whether a run can continue from a checkpoint between two steps; otherwise it starts again."""
 
-    def __init__(self, problem: Problem, stop: Stop, rule: Rule, watch: Watch | None = None) -> None:
-        self.problem, self.stop, self.rule, self.watch = problem, stop, rule, watch
+    def __init__(self, problem: Problem, stop: Stop, watch: Watch | None = None, seed: int = 0) -> None:
+        self.problem, self.stop, self.watch, self.seed = problem, stop, watch, seed
         self.trace: list[float] = []
         self.bounds: list[float] = []
         self.notes: list[str] = []
@@ -214,6 +216,46 @@ class EMState:
         self.fell = 0.0
         self.units = 0.0
         self.ended = False
+
+    # -- the rule
+
+    def assign(self, turn: int) -> Assign | None:
+        """Return the function that turns posteriors into memberships in a pass; None leaves them soft."""
+        return None
+
+    def likelihood(self, counts: Counts) -> float:
+        return counts.log_likelihood
+
+    def step(self) -> None:
+        """Take one EM step or an extrapolated one, or end the run if too little is left to gain."""
+        mapped = self.problem.estimate(self.counts)
+        if not np.isfinite(self.height) or (self.stop.tol == 0 and not self.stop.half_steps):
+            self.go_to(mapped)  # the prior may exclude the initial parameters; that step does not measure the pace
+            return
+        sure = self.problem.bound(self.counts, mapped) - self.problem.bound(self.counts, self.params)
+        self.converged = self.little_left(mapped, sure)
+        if self.converged:
+            return
+        if self.stop.half_steps:
+            self.bounds.append(self.height + sure)
+        if not self.leaped(mapped, sure) and not self.over:
+            self.go_to(mapped)
+
+    def little_left(self, mapped: Params, sure: float) -> bool:
+        """Return whether the run has converged; `sure` is the gain of the next step in the lower bound."""
+        return False
+
+    def leaped(self, mapped: Params, sure: float) -> bool:
+        """Return whether an extrapolated step was taken instead of a plain one."""
+        return False
+
+    def memory(self) -> Arrays:
+        return {}
+
+    def remember(self, arrays: Arrays) -> None:
+        """Invert `memory`."""
+
+    # -- the run
 
     @property
     def over(self) -> bool:
@@ -232,7 +274,7 @@ class EMState:
         facts = {"ended": ended, "converged": self.converged, "notes": list(self.notes)}
         numbers = {"trace": self.trace, "bounds": self.bounds, "ends": [self.fell, self.units, self.height]}
         arrays = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
-        self.problem.log.keep(facts, arrays | params_arrays(self.params) | ({} if ended else self.rule.memory()))
+        self.problem.log.keep(facts, arrays | params_arrays(self.params) | ({} if ended else self.memory()))
 
     def restore(self, facts: dict[str, Any], arrays: Arrays, like: Params) -> None:
         """Continue from the arrays that `save` wrote. Needs one pass."""
@@ -244,7 +286,7 @@ class EMState:
         if not isclose(self.height, height, rel_tol=NOISE):  # for example the same steps split into other sequences
             raise self.problem.log.mismatch("data")
         if not self.ended:
-            self.rule.remember(arrays)
+            self.remember(arrays)
         for place, reached in enumerate(self.trace if self.watch is not None else ()):
             self.watch(place, reached)  # type: ignore[misc]
 
@@ -258,8 +300,8 @@ class EMState:
 
     def seen(self, params: Params) -> tuple[Counts, float]:
         """Return expected counts and the objective at these parameters. Needs one pass."""
-        counts = self.problem.expected(params, self.rule.assign(len(self.trace)))
-        return counts, self.rule.likelihood(counts) + self.problem.log_prior(params)
+        counts = self.problem.expected(params, self.assign(len(self.trace)))
+        return counts, self.likelihood(counts) + self.problem.log_prior(params)
 
     def arrive(self, params: Params, counts: Counts, height: float) -> None:
         self.params, self.counts, self.height = params, counts, height
@@ -284,78 +326,33 @@ class EMState:
             self.fell = self.height - height
 
 
-class Rule:
-    """Plain EM with soft memberships, `max_iter` steps."""
+class Converging(EMState):
+    """Soft memberships until little is left to gain, with extrapolation if the plan accelerates."""
 
-    remembers = True
-    """Whether a run can continue from a checkpoint between two steps; otherwise it starts again."""
+    def __init__(self, problem: Problem, stop: Stop, watch: Watch | None = None, seed: int = 0) -> None:
+        super().__init__(problem, stop, watch, seed)
+        self.maps, self.leaping, self.calm = Extrapolation(problem), stop.accelerate and not stop.half_steps, 0
 
-    def memory(self) -> Arrays:
-        return {}
-
-    def remember(self, arrays: Arrays) -> None:
-        """Invert `memory`."""
-
-    def before(self, state: EMState) -> None:
-        """Called once, before the first step."""
-
-    def assign(self, turn: int) -> Assign | None:
-        """Return the function that turns posteriors into memberships in a pass; None leaves them soft."""
-        return None
-
-    def likelihood(self, counts: Counts) -> float:
-        return counts.log_likelihood
-
-    def step(self, state: EMState) -> None:
-        """Take one EM step or an extrapolated one, or end the run if too little is left to gain."""
-        mapped = state.problem.estimate(state.counts)
-        if not np.isfinite(state.height) or (state.stop.tol == 0 and not state.stop.half_steps):
-            state.go_to(mapped)  # the prior may exclude the initial parameters; that step does not measure the pace
-            return
-        sure = state.problem.bound(state.counts, mapped) - state.problem.bound(state.counts, state.params)
-        state.converged = self.little_left(state, mapped, sure)
-        if state.converged:
-            return
-        if state.stop.half_steps:
-            state.bounds.append(state.height + sure)
-        if not self.leaped(state, mapped, sure) and not state.over:
-            state.go_to(mapped)
-
-    def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
-        """Return whether the run has converged; `sure` is the gain of the next step in the lower bound."""
-        return False
-
-    def leaped(self, state: EMState, mapped: Params, sure: float) -> bool:
-        """Return whether an extrapolated step was taken instead of a plain one."""
-        return False
-
-
-class Converging(Rule):
-    """Soft memberships until little is left to gain, with extrapolation if allowed."""
-
-    def __init__(self, problem: Problem, leaping: bool) -> None:
-        self.maps, self.leaping, self.calm = Extrapolation(problem), leaping, 0
-
-    def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
+    def little_left(self, mapped: Params, sure: float) -> bool:
         """Return whether the run has converged, relative to the objective without the units of columns."""
-        free = state.counts.log_likelihood - state.units
-        self.maps.add_map(state.params, mapped)
+        free = self.counts.log_likelihood - self.units
+        self.maps.add_map(self.params, mapped)
         left = 0.0 if sure <= NOTHING * max(1.0, abs(free)) else self.maps.gain_left(sure)
-        self.calm = self.calm + 1 if state.stop.small(left, free) else 0
-        return self.calm >= (IN_A_ROW if state.stop.small(DEEPER * left, free) else AT_MOST)
+        self.calm = self.calm + 1 if self.stop.small(left, free) else 0
+        return self.calm >= (IN_A_ROW if self.stop.small(DEEPER * left, free) else AT_MOST)
 
-    def leaped(self, state: EMState, mapped: Params, sure: float) -> bool:
+    def leaped(self, mapped: Params, sure: float) -> bool:
         """Take the extrapolated step if it gains at least the certain gain of the plain step."""
         if not (self.leaping and self.maps.ready):
             return False
-        spare = NOTHING * max(1.0, abs(state.height))
+        spare = NOTHING * max(1.0, abs(self.height))
         params = self.maps.leap(mapped)
-        counts, height = state.seen(params)
-        if height >= state.height + max(sure - spare, 0.0):
-            state.arrive(params, counts, height)
+        counts, height = self.seen(params)
+        if height >= self.height + max(sure - spare, 0.0):
+            self.arrive(params, counts, height)
             self.maps.taken()
             return True
-        state.record(state.height)
+        self.record(self.height)
         self.maps.refused()
         return False
 
@@ -367,7 +364,7 @@ class Converging(Rule):
         self.maps.remember(arrays)
 
 
-class HardAssignment(Rule):
+class HardAssignment(EMState):
     """Every row belongs entirely to its most probable group. Stops when no row moves."""
 
     def assign(self, turn: int) -> Assign:
@@ -376,32 +373,29 @@ class HardAssignment(Rule):
     def likelihood(self, counts: Counts) -> float:
         return counts.notes[ASSIGNED]
 
-    def little_left(self, state: EMState, mapped: Params, sure: float) -> bool:
-        size = max(1.0, abs(state.counts.log_likelihood - state.units))
-        return state.stop.tol > 0 and sure <= NOTHING * size  # the case once no row has moved
+    def little_left(self, mapped: Params, sure: float) -> bool:
+        size = max(1.0, abs(self.counts.log_likelihood - self.units))
+        return self.stop.tol > 0 and sure <= NOTHING * size  # the case once no row has moved
 
 
-class DrawnAssignment(Rule):
+class DrawnAssignment(EMState):
     """Every row belongs entirely to a group drawn from its posterior in every pass.
 
     The best parameters found are kept.
     """
 
     remembers = False
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.latest: Counts | None = None
+    latest: Counts | None = None
 
     def assign(self, turn: int) -> Assign:
         return partial(assign_drawn, seed=self.seed, turn=turn)
 
-    def step(self, state: EMState) -> None:
-        params = state.problem.estimate(self.latest or state.counts)
-        self.latest, height = state.seen(params)
-        if height >= state.height:
-            state.params, state.counts, state.height = params, self.latest, height
-        state.record(height)
+    def step(self) -> None:
+        params = self.problem.estimate(self.latest or self.counts)
+        self.latest, height = self.seen(params)
+        if height >= self.height:
+            self.params, self.counts, self.height = params, self.latest, height
+        self.record(height)
 
 
 def assign_hard(members: np.ndarray, start: int) -> None:
@@ -440,21 +434,19 @@ def run_em(
     """
     stop = stop or Stop()
     seed = 0 if rng is None else int(rng.integers(2**62))
-    rule = _rule_of(problem, stop, seed)
-    state = EMState(problem, stop, rule, watch)
+    state = _run_of(stop)(problem, stop, watch, seed)
     with one_blas_thread():
         start, log = problem.nodes.held(params, problem.imagined), problem.log
         saved = None if log is None else log.begin_run(start, (stop, seed))
         try:
             if saved is None or stop.assign == "drawn":  # a repeated pass would draw other groups
                 state.begin(start)
-                rule.before(state)
             else:
                 facts, arrays = saved
                 state.restore(facts, arrays, start)
             while not state.over:
-                rule.step(state)
-                if log is not None and rule.remembers:
+                state.step()
+                if log is not None and state.remembers:
                     state.save()
         except KeyboardInterrupt:
             best_so_far()
@@ -467,16 +459,12 @@ def run_em(
     return state.result()
 
 
-def _rule_of(problem: Problem, stop: Stop, seed: int) -> Rule:
-    if stop.assign == "drawn":
-        return DrawnAssignment(seed)
-    if stop.assign == "hard":
-        return HardAssignment()
+def _run_of(stop: Stop) -> type[EMState]:
+    if stop.assign != "soft":
+        return DrawnAssignment if stop.assign == "drawn" else HardAssignment
     if stop.tol == 0:
-        return Rule()
-    if stop.finish is not None:
-        return Finished(problem, stop.accelerate)
-    return Converging(problem, stop.accelerate and not stop.half_steps)
+        return EMState
+    return Converging if stop.finish is None else Finished
 
 
 # Finishing with L-BFGS: if EM is slow, the gradient of the log-likelihood gives the last digits.
@@ -495,15 +483,16 @@ class Finished(Converging):
 
     remembers = False
 
-    def before(self, state: EMState) -> None:
-        stop = state.stop
-        state.stop = replace(stop, tol=max(stop.tol, NEAR))
-        while not state.over:
-            self.step(state)
-        state.stop, self.calm, self.maps = stop, 0, Extrapolation(state.problem)
-        if state.converged:
-            state.converged = False
-            run_lbfgs(state)
+    def begin(self, params: Params) -> None:
+        super().begin(params)
+        stop = self.stop
+        self.stop = replace(stop, tol=max(stop.tol, NEAR))
+        while not self.over:
+            self.step()
+        self.stop, self.calm, self.maps = stop, 0, Extrapolation(self.problem)
+        if self.converged:
+            self.converged = False
+            run_lbfgs(self)
 
 
 def run_lbfgs(state: EMState) -> None:

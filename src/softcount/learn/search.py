@@ -412,13 +412,7 @@ class Race:
         )
         self.statistics = many.some(self.statistics, places)
         self.owners, self.met = self.owners[places], [self.met[place] for place in places]
-        for name in PER_SET:
-            setattr(self, name, getattr(self, name)[places])
-        for kept in (self.traces, self._turns, self._moves, self._known):
-            kept[:] = [part[places] for part in kept]
-        if self._last is not None:
-            points, steps, known = self._last
-            self._last = points[places], steps[places], known[places]
+        self._change_arrays(lambda values, filled: values[places])
         self._vectors = None if self._vectors is None else self._vectors[places]
         if many.rows.weights.ndim > 1:
             self.many = many.weighed(many.rows.weights[places])
@@ -431,15 +425,20 @@ class Race:
         )
         self.statistics = self.many.with_room(self.statistics, new)
         self.owners, self.met = np.append(self.owners, owners), self.met + [frozenset({int(each)}) for each in owners]
-        for name, value in PER_SET.items():
-            setattr(self, name, _longer(getattr(self, name), new, value))
-        self.traces = [_longer(heights, new, -np.inf) for heights in self.traces]
-        for kept in (self._turns, self._moves, self._known):
-            kept[:] = [_longer(part, new) for part in kept]
+        self._change_arrays(lambda values, filled: _longer(values, new, filled))
+        self._vectors = None
+
+    def _change_arrays(self, change: Callable[[np.ndarray, float], np.ndarray]) -> None:
+        """Change every array that has the sets on its first axis; the number is that of a new set."""
+        for name, filled in PER_SET.items():
+            setattr(self, name, change(getattr(self, name), filled))
+        self.traces = [change(heights, -np.inf) for heights in self.traces]
+        self._turns, self._moves, self._known = (
+            [change(part, 0.0) for part in kept] for kept in (self._turns, self._moves, self._known)
+        )
         if self._last is not None:
             points, steps, known = self._last
-            self._last = _longer(points, new), _longer(steps, new), _longer(known, new)
-        self._vectors = None
+            self._last = change(points, 0.0), change(steps, 0.0), change(known, 0.0)
 
     def hopes(self, patience: float) -> np.ndarray:
         """The objective that each set may still reach: `patience` times the gain of its last four passes."""
@@ -449,7 +448,7 @@ class Race:
         return np.asarray(self.heights + patience * gain)
 
 
-def _longer(values: np.ndarray, more: int, filled: float = 0.0) -> np.ndarray:
+def _longer(values: np.ndarray, more: int, filled: float) -> np.ndarray:
     return np.concatenate([values, np.full((more, *values.shape[1:]), filled, dtype=values.dtype)])
 
 

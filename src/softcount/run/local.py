@@ -52,10 +52,18 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
     return result
 
 
-class InThisProcess:
-    """The part that runners share which keep rows in this process."""
+class AtOnce:
+    """Runs tasks one after another in the calling thread, and keeps rows in this process."""
 
+    n_jobs = 1
+    shares_memory = True
     keeps_rows = True
+
+    def __init__(self) -> None:
+        self.spill = Spill()
+
+    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+        return map(work, tasks)
 
     def encoded(self: Runner, table: Table) -> Rows:
         chunks = table.chunks(self.map)
@@ -65,23 +73,8 @@ class InThisProcess:
         return HeldRows(table.in_order(rows.here, settled), self)
 
 
-class AtOnce(InThisProcess):
-    """Runs tasks one after another in the calling thread."""
-
-    n_jobs = 1
-    shares_memory = True
-
-    def __init__(self) -> None:
-        self.spill = Spill()
-
-    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        return map(work, tasks)
-
-
-class PoolRunner(InThisProcess):
+class PoolRunner(AtOnce):
     """Runs tasks in a pool of `n_jobs` workers, made on first use."""
-
-    shares_memory = True
 
     def __init__(self, n_jobs: int | None = None, spill: str | None = None) -> None:
         self.n_jobs, self.spill = workers(n_jobs), Spill(spill)

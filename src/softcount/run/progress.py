@@ -52,12 +52,6 @@ def progress_on(stream: IO[str]) -> Iterator[Tell]:
     if not on_terminal(stream):
         yield keep_quiet
         return
-    with _bars(stream) as tell:
-        yield tell
-
-
-@contextmanager
-def _bars(stream: IO[str]) -> Iterator[Tell]:
     from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     label = TextColumn("{task.description} {task.fields[detail]}", markup=False)

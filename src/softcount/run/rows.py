@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+import os
 import pickle
 import tempfile
 from abc import ABC, abstractmethod
@@ -13,7 +14,7 @@ from contextlib import suppress
 from functools import partial, reduce
 from itertools import chain, pairwise
 from operator import add
-from typing import IO, TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -177,7 +178,8 @@ class SpillFile:
     def __init__(self, folder: str, known: Memory) -> None:
         self.folder, self._known = folder, known
         try:
-            self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
+            with tempfile.TemporaryFile(dir=folder) as file:  # it has no name, and is gone with its last descriptor
+                self._handle = os.dup(file.fileno())
         except OSError as error:
             raise refused(self.folder, error) from error
         self._segment: mmap.mmap | None = None
@@ -200,8 +202,7 @@ class SpillFile:
                 self._segment = self._next_segment(size)
             at = self._end
             # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
-            self._file.seek(self._start + at)
-            write_all(self._file, raw)
+            write_all(self._handle, raw, self._start + at)
             self._end += size
             return memoryview(self._segment)[at : at + raw.nbytes]
         except OSError as error:
@@ -213,21 +214,21 @@ class SpillFile:
         page = mmap.ALLOCATIONGRANULARITY
         size = max(min(2 * before, LARGEST_SEGMENT), FIRST_SEGMENT, -(-least // page) * page)
         self._start, self._end = self._start + before, 0
-        self._file.truncate(self._start + size)
-        mapped = mmap.mmap(self._file.fileno(), size, offset=self._start)
+        os.ftruncate(self._handle, self._start + size)
+        mapped = mmap.mmap(self._handle, size, offset=self._start)
         self._known.add(np.frombuffer(mapped, np.uint8))
         return mapped
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._handle)
         self._segment = None
 
 
-def write_all(file: IO[bytes], raw: memoryview) -> None:
-    """Write all bytes to an unbuffered file, which may take only some of them at a time."""
+def write_all(handle: int, raw: memoryview, start: int) -> None:
+    """Write all bytes to a file, which may take only some of them at a time."""
     done = 0
     while done < raw.nbytes:
-        done += file.write(raw[done:])
+        done += os.pwrite(handle, raw[done:], start + done)
 
 
 def refused(folder: str, error: OSError, another: str = "") -> DataError:
@@ -294,11 +295,7 @@ class HeldRows(Rows, Sequence[Any]):
     def __len__(self) -> int:
         return len(self._parts)
 
-    @overload
-    def __getitem__(self, place: int) -> Any: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, place: Any) -> Any:
         return self._parts[place]
 
     @property
@@ -367,10 +364,11 @@ def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -
 
 def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
     try:
-        with tempfile.TemporaryFile(buffering=0, dir=folder) as file:
+        with tempfile.TemporaryFile(dir=folder) as file:
             rows = columns = 0
             for part in parts:
-                write_all(file, np.ascontiguousarray(part, np.float64).data.cast("B"))
+                raw = np.ascontiguousarray(part, np.float64).data.cast("B")
+                write_all(file.fileno(), raw, rows * part.shape[1] * 8)
                 rows, columns = rows + len(part), part.shape[1]
             # The map stays when the file is closed; the space is free again once the array is gone.
             mapped = mmap.mmap(file.fileno(), rows * columns * 8)

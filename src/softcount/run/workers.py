@@ -215,12 +215,6 @@ class PartJob(Struct, frozen=True):
     fold: Fold
 
 
-class PartFailure(Struct, frozen=True):
-    """The error of a part."""
-
-    error: Exception
-
-
 def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int, Any]]:
     """The results of a job for some parts, by their numbers: the function that runs on other machines."""
     found: PartJob = pickle.loads(job)
@@ -246,7 +240,7 @@ def _done(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: Ro
         found = [work(own) for own in rows]
         return found if job.fold == "each" else [reduce(add, found)] if found else []
     except (DataError, Contradiction) as error:
-        return PartFailure(error)
+        return error  # raised where the number of the part's first row is known
 
 
 class KeptTable:
@@ -461,8 +455,8 @@ class RemoteRows(Rows):
         """The results of a step for every part, in order; the facts about the parts without a step."""
         found, start = self.engine.run(PartJob(self.reading, self.made_of, step, fold), self.parts), 0
         for part, result in zip(self.parts, found, strict=True):
-            if isinstance(result, PartFailure):
-                raise _placed(result.error, part.name, start)
+            if isinstance(result, Exception):
+                raise _placed(result, part.name, start)
             start += result.n_rows if isinstance(result, PartFacts) else 0
         return found
 
