@@ -21,7 +21,7 @@ from softcount.errors import DataError
 from softcount.run import workers as worker_parts
 from softcount.run.dask import DaskEngine
 from softcount.sources.frames import frame_source
-from softcount.sources.open_source import MadePart, PartsSource
+from softcount.sources.open_source import PartsSource, SourcePart
 from softcount.table import open_table
 
 distributed = pytest.importorskip("distributed")
@@ -184,7 +184,7 @@ def test_an_engine_that_cannot_read_a_frame_is_refused_in_one_line(client: Any) 
     class Frame(PartsSource):
         owner = Session()
 
-    frame = Frame([MadePart("rows", partial(frame_source, pa.table(columns(0))))])
+    frame = Frame([SourcePart("rows", partial(frame_source, pa.table(columns(0))))])
     with pytest.raises(DataError, match="the frame is one of pyspark's, which engine=<Client") as found:
         sc.NaiveBayes(engine=client).fit(open_table(frame), "kind")
     assert "\n" not in str(found.value)

@@ -14,19 +14,19 @@ from softcount.kernels.tokenise import (
     BYTE,
     BYTES,
     EVERY,
-    HALF,
     LAST_BIT,
     LONG,
     ONE,
-    STIR,
-    TOP,
     WINDOW,
     address,
     byte,
+    chunk,
     eight,
+    key_of,
     lowest,
     mixed,
     put,
+    same,
 )
 
 # -- columns of integers as one-byte codes of categories
@@ -288,43 +288,16 @@ def text_end(at: Any, limit: Any, delimiter: Any, quoted: Any) -> Any:
     return limit
 
 
-@inlined
-def first_bytes(at: Any, count: Any) -> Any:
-    """Return up to seven bytes as one integer."""
-    return eight(at) & ((ONE << np.uint64(8 * count)) - ONE)
-
-
 @compiled
 def missing_end(at: Any, limit: Any, delimiter: Any, quoted: Any, words: Any) -> Any:
     """Return the end of a cell that is one of the words for a missing value (at most seven bytes each), else 0."""
     stop = text_end(at, limit, delimiter, quoted)
     if stop - at < 8:
-        read = first_bytes(at, stop - at)
+        read = chunk(at, stop, stop + 8) if stop > at else np.uint64(0)  # eight bytes follow the last row
         for word in words:
             if read == word:
                 return stop
     return 0
-
-
-@inlined
-def key_of(at: Any, size: Any) -> Any:
-    """Return the key of a text: its bytes and their number if it has up to seven, else a hash of all bytes."""
-    if size < 8:
-        return first_bytes(at, size) | (np.uint64(size) << TOP)
-    found = np.uint64(size)
-    for i in range(0, size - 7, 8):
-        found = (found ^ eight(at + i)) * STIR
-        found ^= found >> HALF
-    found = (found ^ eight(at + size - 8)) * STIR
-    return (found ^ (found >> HALF)) | LONG
-
-
-@inlined
-def same_bytes(one: Any, other: Any, size: Any) -> Any:
-    i = 0
-    while i < size and byte(one + i) == byte(other + i):
-        i += 1
-    return i == size
 
 
 @inlined
@@ -334,7 +307,7 @@ def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
     `cells` is the address of a table of (key, number + 1), `levels` that of the address and length of each category.
     """
     size = stop - at
-    key = key_of(at, size)
+    key = key_of(at, stop, stop + 8, EVERY)  # at least eight bytes follow
     place = np.int64(mixed(key, EVERY) >> PLACE)
     while True:
         cell = cells + 16 * place
@@ -349,7 +322,7 @@ def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
             if key < LONG:
                 return number
             begun, length = np.int64(eight(levels + 16 * number)), np.int64(eight(levels + 16 * number + 8))
-            if size == length and same_bytes(at, begun, size):
+            if size == length and same(at, stop, stop + 8, begun, begun + size + 8):
                 return number
         place = (place + 1) & (CELLS - 1)
 

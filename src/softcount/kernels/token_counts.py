@@ -10,8 +10,6 @@ from softcount.kernels import tokenise
 from softcount.kernels.tokenise import HALF, ONE, address, chunk, compiled, longer, lowest, put
 
 LOW = np.uint64(0xFFFFFFFF)
-PLAIN = np.uint64(0)
-"""Bytes unchanged: capitals stay."""
 
 
 @compiled
@@ -107,11 +105,11 @@ def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) ->
     first, limit = address(data), address(data) + data.size
     for i in range(ids.size):
         start, stop = first + offsets[i], first + offsets[i + 1]
-        key = tokenise.key_of(start, stop, limit, PLAIN, spread)
-        cell, number = tokenise.cell_of(start, stop, limit, PLAIN, key, book, spread)
+        key = tokenise.key_of(start, stop, limit, spread)
+        cell, number = tokenise.cell_of(start, stop, limit, key, book, spread)
         if number < 0:
             number = sizes[0]
-            tokenise.copy_word(start, stop, PLAIN, book[2] + sizes[1])
+            tokenise.copy_word(start, stop, book[2] + sizes[1])
             put(cell, key)
             put(cell + 8, np.uint64(number + 1))
             sizes[0] += 1
@@ -129,7 +127,7 @@ def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
     shift = np.uint64(64 - lowest(last + ONE))
     first, limit = address(data), address(data) + data.size
     for i in range(offsets.size - 1):
-        key = tokenise.key_of(first + offsets[i], first + offsets[i + 1], limit, PLAIN, spread)
+        key = tokenise.key_of(first + offsets[i], first + offsets[i + 1], limit, spread)
         at = tokenise.mixed(key, spread) >> shift
         while cells[at, 1]:
             at = (at + ONE) & last
@@ -145,8 +143,8 @@ def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spr
     first, limit = address(data), address(data) + data.size
     for i in range(ids.size):
         start, stop = first + offsets[i], first + offsets[i + 1]
-        key = tokenise.key_of(start, stop, limit, PLAIN, spread)
-        ids[i] = tokenise.cell_of(start, stop, limit, PLAIN, key, book, spread)[1]
+        key = tokenise.key_of(start, stop, limit, spread)
+        ids[i] = tokenise.cell_of(start, stop, limit, key, book, spread)[1]
     return ids
 
 
@@ -160,11 +158,12 @@ def sort_keys(data: Any, offsets: Any, places: Any, groups: Any, skip: Any, bits
     keys = np.empty(places.size, np.uint64)
     for i in range(keys.size):
         start, stop = first + offsets[places[i]] + skip, first + offsets[places[i] + 1]
-        read, swapped = chunk(start, stop, limit) if start < stop else PLAIN, PLAIN
+        read = chunk(start, stop, limit) if start < stop else np.uint64(0)
+        swapped = np.uint64(0)
         for _ in range(8):
             swapped = (swapped << np.uint64(8)) | (read & np.uint64(0xFF))
             read >>= np.uint64(8)
-        upper = np.uint64(groups[i]) << np.uint64(64 - bits) if bits else PLAIN
+        upper = np.uint64(groups[i]) << np.uint64(64 - bits) if bits else np.uint64(0)
         keys[i] = upper | (swapped >> np.uint64(bits))
     return keys
 

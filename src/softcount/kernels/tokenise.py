@@ -19,11 +19,6 @@ BYTES = ir.VectorType(BYTE, WINDOW)
 ONE, EIGHT = np.uint64(1), np.uint64(8)
 TOP, LAST_BIT, HALF = np.uint64(56), np.uint64(63), np.uint64(32)
 EVERY = np.uint64(0xFFFFFFFFFFFFFFFF)
-HIGHEST = np.uint64(0x8080808080808080)
-BELOW_A = np.uint64(0x3F3F3F3F3F3F3F3F)  # added to a byte, sets its highest bit from "A" on
-ABOVE_Z = np.uint64(0x2525252525252525)  # and from the one after "Z" on
-FOLD = np.uint64(0x2020202020202020)
-"""The bit that makes an ASCII capital small, in each of eight bytes; 0 in its place leaves capitals alone."""
 LONG = np.uint64(0xFF00000000000000)  # 0xFF is no byte of UTF-8: no short word has such a key
 STIR, SHAKE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
@@ -40,27 +35,19 @@ def _load(builder: Any, address: Any, kind: Any) -> Any:
     return builder.load(builder.inttoptr(address, ir.PointerType(kind)), align=1)
 
 
-def _word(builder: Any, read: Any) -> Any:
-    """Which of 64 bytes are word characters."""
+@instruction(types.uint64(types.int64, types.int64, types.int64))
+def copy_plain(builder: Any, source: Any, target: Any, fold: Any) -> Any:
+    """Copy 64 ASCII bytes, all but word characters as spaces; `fold` 32 makes capitals small.
+
+    Return a bit for each byte: set for letters, digits and the underscore.
+    """
+    read = _load(builder, source, BYTES)
     letter = builder.sub(builder.or_(read, _vector(0x20)), _vector(ord("a")))
     digit = builder.sub(read, _vector(ord("0")))
     either = builder.or_(
         builder.icmp_unsigned("<", letter, _vector(26)), builder.icmp_unsigned("<", digit, _vector(10))
     )
-    return builder.or_(either, builder.icmp_unsigned("==", read, _vector(ord("_"))))
-
-
-@instruction(types.uint64(types.int64))
-def word_bits(builder: Any, address: Any) -> Any:
-    """A bit for each of 64 bytes: set for ASCII letters, digits and the underscore."""
-    return builder.bitcast(_word(builder, _load(builder, address, BYTES)), INT64)
-
-
-@instruction(types.uint64(types.int64, types.int64, types.int64))
-def copy_plain(builder: Any, source: Any, target: Any, fold: Any) -> Any:
-    """Copy 64 ASCII bytes, all but word characters as spaces; `fold` 32 makes capitals small. Its bits as above."""
-    read = _load(builder, source, BYTES)
-    word = _word(builder, read)
+    word = builder.or_(either, builder.icmp_unsigned("==", read, _vector(ord("_"))))
     capital = builder.icmp_unsigned("<", builder.sub(read, _vector(ord("A"))), _vector(26))
     folded = builder.or_(read, spread(builder, builder.trunc(fold, BYTE), WINDOW))
     written = builder.select(word, builder.select(capital, folded, read), _vector(0x20))
@@ -124,26 +111,19 @@ def chunk(at: Any, stop: Any, limit: Any) -> Any:
 
 
 @inlined
-def small(read: Any, fold: Any) -> Any:
-    """Eight ASCII bytes, in lower case if `fold` is set."""
-    capital = ((read + BELOW_A) ^ (read + ABOVE_Z)) & HIGHEST
-    return read | ((capital >> np.uint64(2)) & fold)
-
-
-@inlined
-def key_of(start: Any, stop: Any, limit: Any, fold: Any, spread: Any) -> Any:
+def key_of(start: Any, stop: Any, limit: Any, spread: Any) -> Any:
     """A word's key: its bytes if they fit, else a hash of them with a mark that no short word has."""
     size = stop - start
     if size <= 8:
         # Zero bytes may be part of a word: up to seven bytes the length stands on top of them.
-        read = small(chunk(start, stop, limit), fold) if size else np.uint64(0)
+        read = chunk(start, stop, limit) if size else np.uint64(0)
         if size < 8:
             return read | (np.uint64(size) << TOP)
         if read >> TOP >= EIGHT:
             return read
     found = np.uint64(size)
     for at in range(start, stop, 8):
-        found = (found ^ small(chunk(at, stop, limit), fold)) * STIR
+        found = (found ^ chunk(at, stop, limit)) * STIR
         found ^= found >> HALF
     return (found & spread) | LONG
 
@@ -156,16 +136,16 @@ def mixed(key: Any, spread: Any) -> Any:
 
 
 @compiled
-def same(start: Any, stop: Any, limit: Any, fold: Any, other: Any, end: Any) -> Any:
+def same(start: Any, stop: Any, limit: Any, other: Any, end: Any) -> Any:
     """Whether the bytes stored from `other` on are this word's."""
     for i in range(0, stop - start, 8):
-        if small(chunk(start + i, stop, limit), fold) != chunk(other + i, other + stop - start, end):
+        if chunk(start + i, stop, limit) != chunk(other + i, other + stop - start, end):
             return False
     return True
 
 
 @inlined
-def cell_of(start: Any, stop: Any, limit: Any, fold: Any, key: Any, book: Any, spread: Any) -> Any:
+def cell_of(start: Any, stop: Any, limit: Any, key: Any, book: Any, spread: Any) -> Any:
     """The address of the cell of a word that has this key, and its number; -1 and an empty cell if it is new.
 
     `book` is addresses: of the cells, of the last of them, of the stored bytes and their end, of the offsets.
@@ -180,7 +160,7 @@ def cell_of(start: Any, stop: Any, limit: Any, fold: Any, key: Any, book: Any, s
         if eight(cell) == key:
             begun = np.int64(eight(places + PLACE * number))
             size = np.int64(eight(places + PLACE * (number + 1))) - begun
-            if size == stop - start and same(start, stop, limit, fold, store + begun, end):
+            if size == stop - start and same(start, stop, limit, store + begun, end):
                 return cell, number
         at = (at + 1) & last
 
@@ -206,11 +186,10 @@ def run_of(prefix: Any, token: Any, book: Any, words: Any, made: Any) -> Any:
 
 
 @compiled
-def copy_word(start: Any, stop: Any, fold: Any, to: Any) -> Any:
-    """Write the bytes of a word at an address, in lower case if requested."""
+def copy_word(start: Any, stop: Any, to: Any) -> Any:
+    """Write the bytes of a word at an address."""
     for i in range(stop - start):
-        letter = byte(start + i)
-        put(to + i, np.uint8(letter | 32 if fold and 65 <= letter <= 90 else letter))
+        put(to + i, np.uint8(byte(start + i)))
 
 
 @compiled
@@ -251,22 +230,20 @@ def book_of(cells: Any, store: Any, places: Any) -> Any:
 
 
 @inlined
-def window(at: Any, stop: Any, limit: Any, plain: Any) -> Any:
-    """The bits of word characters from `at` on, none from `stop` on; at the end of the array byte by byte."""
+def window(at: Any, stop: Any, limit: Any) -> Any:
+    """The bits of all bytes but spaces from `at` on, none from `stop` on; at the end of the array byte by byte."""
     left = stop - at
     if at + WINDOW <= limit:
-        bits = word_bits(at) if plain else solid_bits(at)
+        bits = solid_bits(at)
         return bits if left >= WINDOW else bits & (EVERY >> np.uint64(WINDOW - left))
     bits = np.uint64(0)
     for i in range(min(left, WINDOW)):
-        letter = byte(at + i)
-        if (97 <= letter | 32 <= 122 or 48 <= letter <= 57 or letter == 95) if plain else letter != 32:
-            bits |= ONE << np.uint64(i)
+        bits |= np.uint64(byte(at + i) != 32) << np.uint64(i)
     return bits
 
 
 @compiled
-def read_windows(state: Any, span: Any, plain: Any, fold: Any, room: Any, spread: Any) -> Any:
+def read_windows(state: Any, span: Any, room: Any, spread: Any) -> Any:
     """Read the words of a document from the window `state[0]` on, until its end or until the table has no room.
 
     `state` is the next window, where the last word began and whether it is still open, then how many words, bytes and
@@ -277,7 +254,7 @@ def read_windows(state: Any, span: Any, plain: Any, fold: Any, room: Any, spread
     book, tokens, most_words, most_bytes, most_tokens = room
     carry = np.uint64(carry)
     while at <= stop and words <= most_words and used + at - open_at <= most_bytes and read <= most_tokens:
-        bits = window(at, stop, limit, plain) if at < stop else np.uint64(0)
+        bits = window(at, stop, limit) if at < stop else np.uint64(0)
         edges = bits ^ ((bits << ONE) | carry)
         begun = carry != 0
         carry = bits >> LAST_BIT
@@ -285,11 +262,11 @@ def read_windows(state: Any, span: Any, plain: Any, fold: Any, room: Any, spread
             here = at + lowest(edges)
             edges &= edges - ONE
             if begun and here - open_at >= 2:
-                key = key_of(open_at, here, limit, fold, spread)
-                cell, number = cell_of(open_at, here, limit, fold, key, book, spread)
+                key = key_of(open_at, here, limit, spread)
+                cell, number = cell_of(open_at, here, limit, key, book, spread)
                 if number < 0:
                     number = words
-                    copy_word(open_at, here, fold, book[2] + used)
+                    copy_word(open_at, here, book[2] + used)
                     put(cell, key)
                     put(cell + 8, np.uint64(number + 1))
                     words += 1
@@ -304,8 +281,8 @@ def read_windows(state: Any, span: Any, plain: Any, fold: Any, room: Any, spread
 
 
 @compiled
-def read_run(start: Any, stop: Any, limit: Any, plain: Any, fold: Any, table: Any, sizes: Any, spread: Any) -> Any:
-    """The table after the words between two addresses; `plain` text is ASCII, other comes with spaces between words.
+def read_run(start: Any, stop: Any, limit: Any, table: Any, sizes: Any, spread: Any) -> Any:
+    """The table after the words between two addresses, which have spaces between them and none inside.
 
     `table` is the cells (key, number + 1), the bytes of the words, where each begins, and the numbers of the words read
     so far; `sizes` says how many words, bytes and numbers there are.
@@ -320,7 +297,7 @@ def read_run(start: Any, stop: Any, limit: Any, plain: Any, fold: Any, table: An
             longer(places, state[3] + 1, 33),
             longer(tokens, state[5], 33),
         )
-        state = read_windows(state, (stop, limit), plain, fold, _room(table), spread)
+        state = read_windows(state, (stop, limit), _room(table), spread)
     sizes[0], sizes[1], sizes[2] = state[3], state[4], state[5]
     return table
 
@@ -382,19 +359,6 @@ def encode(code: Any, to: Any) -> Any:
 
 
 @compiled
-def is_ascii(data: Any, start: Any, stop: Any) -> Any:
-    """Whether all bytes of a document are ASCII."""
-    at, stop = address(data) + start, address(data) + stop
-    found = np.uint64(0)
-    while at + WINDOW <= stop:
-        found |= wide_bits(at)
-        at += WINDOW
-    for rest in range(at, stop):
-        found |= np.uint64(byte(rest) > 127)
-    return found == 0
-
-
-@compiled
 def respell(span: Any, lower: Any, letters: Any, out: Any) -> Any:
     """How many bytes the words of a document take, written small with spaces between; single characters left out.
 
@@ -449,12 +413,7 @@ def read_words(data: Any, offsets: Any, hidden: Any, spoken: Any, letters: Any, 
     for i in range(offsets.size - 1):
         start, stop = offsets[i], offsets[i + 1]
         lower = spoken[i] == 0
-        if hidden[i]:
-            pass
-        elif is_ascii(data, start, stop):
-            fold = FOLD if lower else np.uint64(0)
-            table = read_run(first + start, first + stop, limit, True, fold, table, sizes, spread)
-        else:
+        if not hidden[i]:
             # No character's small letter takes more than half as many bytes again.
             scratch = longer(scratch, 0, 3 * (stop - start) // 2 + 2 * WINDOW)
             used = respell((first + start, first + stop, limit), lower, letters, scratch)
@@ -462,7 +421,7 @@ def read_words(data: Any, offsets: Any, hidden: Any, spoken: Any, letters: Any, 
                 break
             text = address(scratch)
             end = text + scratch.size
-            table = read_run(text, text + used, end, False, np.uint64(0), table, sizes, spread)
+            table = read_run(text, text + used, end, table, sizes, spread)
         done = i + 1
         ends[done] = sizes[2]
     _, store, places, tokens = table
@@ -475,7 +434,7 @@ def survey(data: Any, offsets: Any, hidden: Any, spoken: Any, letters: Any) -> A
     pages = np.zeros(CODES // PAGE, np.bool_)
     unusual = np.zeros(offsets.size - 1, np.bool_)
     for i in range(offsets.size - 1):
-        if hidden[i] or is_ascii(data, offsets[i], offsets[i + 1]):
+        if hidden[i]:
             continue
         at, stop = address(data) + offsets[i], address(data) + offsets[i + 1]
         while at < stop:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from softcount.errors import DataError
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.sources.frames import frame_source
-from softcount.sources.open_source import MadePart, PartsSource
+from softcount.sources.open_source import PartsSource, SourcePart
 from softcount.sources.source import Source
 
 EXTRA = 'pip install "softcount[dask]"'
@@ -116,7 +116,7 @@ def collection_source(data: Any) -> PartsSource:
     parts = []
     for number, key in enumerate(keys):
         own, _ = cull(graph, [key])  # type: ignore[no-untyped-call]
-        parts.append(MadePart(f"partition {number}", Partition(cloudpickle.dumps((dict(own), key)))))
+        parts.append(SourcePart(f"partition {number}", Partition(cloudpickle.dumps((dict(own), key)))))
     return PartsSource(parts)
 
 

@@ -26,7 +26,7 @@ from softcount.errors import DataError
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, digest_of, do_parts, forget_table
 from softcount.sources.arrow_files import BatchSource
 from softcount.sources.frames import frame_source, text_bytes
-from softcount.sources.open_source import MadePart, PartsSource
+from softcount.sources.open_source import PartsSource, SourcePart
 from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted
 from softcount.table.encode import PartFacts
 
@@ -308,7 +308,7 @@ class SparkFrameSource(PartsSource):
         with failing_in_a_line():
             # Of one partition after another: without that so many rows of each are read.
             first = frame.coalesce(1).limit(LOOK_ROWS).toArrow()
-        super().__init__([MadePart("the first rows", lambda: frame_source(first) if len(first) else None)])
+        super().__init__([SourcePart("the first rows", lambda: frame_source(first) if len(first) else None)])
         self.parts = FrameParts(frame)
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:

@@ -206,11 +206,10 @@ def without_blank_lines(data: bytes, ends: np.ndarray) -> tuple[bytes, np.ndarra
 def padded_columns(data: bytes, delimiter: str, width: int) -> set[int] | None:
     """Return the columns with a number that has leading zeros, such as 007; None if quotes make that hard to decide."""
     letters = np.frombuffer(b"\n" + data, dtype=np.uint8)
-    if b'"' in data:
-        return None if len(_padded(letters, ord(delimiter))) or len(_padded(letters, QUOTE)) else set()
-    places = _padded(letters, ord(delimiter))
-    if not len(places):
-        return set()
+    quoted = b'"' in data
+    places = _padded(letters, ord(delimiter), quoted)
+    if quoted or not len(places):
+        return None if len(places) else set()
     ends, delimiters = np.flatnonzero(letters == NEWLINE), np.flatnonzero(letters == ord(delimiter))
     begins = ends[np.searchsorted(ends, places, side="right") - 1]
     columns = np.searchsorted(delimiters, places, side="right") - np.searchsorted(delimiters, begins)
@@ -221,13 +220,15 @@ SLICE = 1 << 17
 """Bytes compared at a time: few enough to stay in the cache, where a comparison costs a third."""
 
 
-def _padded(letters: np.ndarray, delimiter: int) -> np.ndarray:
+def _padded(letters: np.ndarray, delimiter: int, quoted: bool) -> np.ndarray:
     """Return the places before the cells that begin with 0 and another digit, with or without a sign."""
     found = []
     for at in range(0, len(letters), SLICE):
         part = letters[at : at + SLICE + 3]
         # Comparing whole arrays of bytes and finding the few hits last is four times as fast as visiting zeros.
         begins = (part == delimiter) | (part == NEWLINE) | (part == ord(" "))
+        if quoted:
+            begins |= part == QUOTE
         zero = (part[:-1] == ord("0")) & (part[1:] - np.uint8(ord("0")) < 10)
         signed = begins[:-2] & ((part[1:-1] == ord("-")) | (part[1:-1] == ord("+")))
         signed[:-1] &= zero[2:]

@@ -332,26 +332,15 @@ def table_parts(folder: str) -> list[TablePart]:
 # -- a table in parts that workers of an engine read: files, row groups of a file, partitions
 
 
-class OpenedPart(Struct, frozen=True):
-    """A part whose source pickles small: a path, and the state of the file when it was opened."""
+class SourcePart(Struct, frozen=True):
+    """A part of a table: its source, which pickles small, or a function by which the worker makes it."""
 
     name: str
-    source: Source
-    digest: str | None = None
-
-    def open(self) -> Source:
-        return self.source
-
-
-class MadePart(Struct, frozen=True):
-    """A part that the worker opens with `make`."""
-
-    name: str
-    make: Callable[[], Source | None]
+    source: Source | Callable[[], Source | None]
     digest: str | None = None
 
     def open(self) -> Source | None:
-        return self.make()
+        return self.source if isinstance(self.source, Source) else self.source()
 
 
 def parts_of(source: Source) -> Sequence[Any] | None:
@@ -364,11 +353,11 @@ def parts_of(source: Source) -> Sequence[Any] | None:
             parts = parts_of(file)
             if parts is None:
                 return None
-            found += [OpenedPart(part.name, source.part(place, part.source)) for part in parts]
+            found += [SourcePart(part.name, source.part(place, part.source)) for part in parts]
         return found
     if isinstance(source, ParquetSource):
-        return [OpenedPart(part.file.name, part) for part in source.stretches()]
-    return [OpenedPart(source.file.name, source.quietly())] if isinstance(source, CsvSource) else None
+        return [SourcePart(part.file.name, part) for part in source.stretches()]
+    return [SourcePart(source.file.name, source.quietly())] if isinstance(source, CsvSource) else None
 
 
 class PartsSource(Source):
@@ -378,7 +367,7 @@ class PartsSource(Source):
     owner: Any = None
     """The only session that can read the parts; None if any engine can."""
 
-    def __init__(self, parts: Sequence[MadePart]) -> None:
+    def __init__(self, parts: Sequence[SourcePart]) -> None:
         self.parts: Sequence[Any] = list(parts)
         first: Source | None = next((found for part in self.parts if (found := part.open()) is not None), None)
         if first is None:

@@ -168,13 +168,8 @@ class _RunningSummary:
         if self.marks is None or chunk.bags or self.rows > MOST_MARKED:
             self.marks = None
             return
-        mark = np.zeros(chunk.n_rows, dtype=np.uint64)
         labels = [] if chunk.labels is None else [chunk.labels[:, None]]
-        for cells in (np.where(chunk.reals == 0, 0.0, chunk.reals), chunk.codes, chunk.wide, *labels):
-            for column in cells.T:
-                bits = column.copy().view(np.uint64) if column.dtype == np.float64 else column.astype(np.uint64)
-                mark = mixed((mark ^ bits) + APART)
-        self.marks.append(mark)
+        self.marks.append(row_keys([chunk.reals, chunk.codes, chunk.wide, *labels]))
 
     def summary(self, like: TableSummary | None) -> TableSummary:
         width = sum(spec.kind.numeric for spec in self.fields) + len(self.schema.stored("bags"))

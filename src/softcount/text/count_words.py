@@ -173,7 +173,8 @@ def spans_of(document: str, reading: Reading, words: Sequence[str]) -> list[np.n
     [[[0, 4], [16, 20]], []]
     """
     numbers = {word: number for number, word in enumerate(words)}
-    if reading.analyzer == "word" and reading.ngrams == (1, 1):
+    plain = reading.analyzer == "word" and reading.ngrams == (1, 1) and reading.pattern is None
+    if plain and worth_bytes(len(document)):
         found = _find_single_words(document, reading, numbers)
     else:
         cells = array("q")
@@ -188,27 +189,14 @@ def spans_of(document: str, reading: Reading, words: Sequence[str]) -> list[np.n
 
 def _find_single_words(document: str, reading: Reading, numbers: Mapping[str, int]) -> np.ndarray:
     """(occurrences x 3) the number of each word, and where it begins and ends; no Python object for each."""
-    text, stopped = document.lower() if reading.lowercase else document, frozenset(reading.stopped)
-    known = {word: number for word, number in numbers.items() if word not in stopped}
-    if reading.pattern is None and worth_bytes(len(text)):
-        from softcount.text.compiled import find_words
+    from softcount.text.compiled import find_words
 
-        found = find_words(text, known)
-    else:
-        pattern, cells = re.compile(reading.pattern or WORD), array("q")
-        group = min(pattern.groups, 1)
-        for match in pattern.finditer(text):
-            word = match[group] or ""
-            if word in known:
-                start = match.start(group) if word else match.start()
-                cells.extend((known[word], start, start + len(word)))
-        found = np.frombuffer(cells, np.int64).reshape(-1, 3)
+    text, stopped = document.lower() if reading.lowercase else document, frozenset(reading.stopped)
+    found = find_words(text, {word: number for word, number in numbers.items() if word not in stopped})
     surplus = _surplus(document, text)
     if surplus:
-        which, starts, ends = found.T
-        first = starts - np.searchsorted(surplus, starts, side="right")
-        last = ends - np.searchsorted(surplus, ends - 1, side="right")
-        found = np.column_stack([which, first, np.where(starts < ends, last, first)])
+        found[:, 1] -= np.searchsorted(surplus, found[:, 1], side="right")
+        found[:, 2] -= np.searchsorted(surplus, found[:, 2] - 1, side="right")
     return found
 
 
