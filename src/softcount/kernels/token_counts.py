@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softcount.kernels import tokenise
-from softcount.kernels.tokenise import HALF, ONE, address, chunk, compiled, longer, lowest, put
+from softcount.kernels.tokenise import HALF, address, chunk, compiled, longer
 
 LOW = np.uint64(0xFFFFFFFF)
 
@@ -90,6 +90,11 @@ def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> t
     return out, places
 
 
+def new_table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An empty table of words: cells, bytes and offsets."""
+    return np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
+
+
 @compiled
 def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) -> tuple[np.ndarray, Any]:
     """The number of each word in a growing table, and the table with the new ones in it.
@@ -103,36 +108,12 @@ def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) ->
     places = longer(places, sizes[0] + 1, ids.size)
     book = tokenise.book_of(cells, store, places)
     first, limit = address(data), address(data) + data.size
+    words, used = sizes[0], sizes[1]
     for i in range(ids.size):
         start, stop = first + offsets[i], first + offsets[i + 1]
-        key = tokenise.key_of(start, stop, limit, spread)
-        cell, number = tokenise.cell_of(start, stop, limit, key, book, spread)
-        if number < 0:
-            number = sizes[0]
-            tokenise.copy_word(start, stop, book[2] + sizes[1])
-            put(cell, key)
-            put(cell + 8, np.uint64(number + 1))
-            sizes[0] += 1
-            sizes[1] += stop - start
-            places[sizes[0]] = sizes[1]
-        ids[i] = number
+        ids[i], words, used = tokenise.learn_word(start, stop, limit, book, words, used, spread)
+    sizes[0], sizes[1] = words, used
     return ids, (cells, store, places)
-
-
-@compiled
-def index_words(data: Any, offsets: Any, spread: Any) -> np.ndarray:
-    """The cells of a table over words that stay where they are."""
-    cells: np.ndarray = tokenise.spacious(np.zeros((16, 2), np.uint64), offsets.size, spread)
-    last = np.uint64(cells.shape[0] - 1)
-    shift = np.uint64(64 - lowest(last + ONE))
-    first, limit = address(data), address(data) + data.size
-    for i in range(offsets.size - 1):
-        key = tokenise.key_of(first + offsets[i], first + offsets[i + 1], limit, spread)
-        at = tokenise.mixed(key, spread) >> shift
-        while cells[at, 1]:
-            at = (at + ONE) & last
-        cells[at, 0], cells[at, 1] = key, np.uint64(i + 1)
-    return cells
 
 
 @compiled

@@ -13,6 +13,8 @@ from softcount.kernels.lanes import INT64, spread
 
 WINDOW = 64
 """Bytes looked at together: one bit each in a register."""
+SLICE = 64 * WINDOW
+"""Bytes that a table of words makes room for at a time."""
 BYTE = ir.IntType(8)
 BYTES = ir.VectorType(BYTE, WINDOW)
 
@@ -185,11 +187,21 @@ def run_of(prefix: Any, token: Any, book: Any, words: Any, made: Any) -> Any:
     return words + made, made + 1
 
 
-@compiled
-def copy_word(start: Any, stop: Any, to: Any) -> Any:
-    """Write the bytes of a word at an address."""
-    for i in range(stop - start):
-        put(to + i, np.uint8(byte(start + i)))
+@inlined
+def learn_word(start: Any, stop: Any, limit: Any, book: Any, words: Any, used: Any, spread: Any) -> Any:
+    """The number of a word, and how many words and bytes the table then holds: it takes a copy of a new word."""
+    key = key_of(start, stop, limit, spread)
+    cell, number = cell_of(start, stop, limit, key, book, spread)
+    if number < 0:
+        number = words
+        for i in range(stop - start):
+            put(book[2] + used + i, np.uint8(byte(start + i)))
+        put(cell, key)
+        put(cell + 8, np.uint64(number + 1))
+        words += 1
+        used += stop - start
+        put(book[4] + PLACE * words, np.int64(used))
+    return number, words, used
 
 
 @compiled
@@ -243,72 +255,39 @@ def window(at: Any, stop: Any, limit: Any) -> Any:
 
 
 @compiled
-def read_windows(state: Any, span: Any, room: Any, spread: Any) -> Any:
-    """Read the words of a document from the window `state[0]` on, until its end or until the table has no room.
-
-    `state` is the next window, where the last word began and whether it is still open, then how many words, bytes and
-    numbers there are. A full last window is followed by an empty one, which closes its word.
-    """
-    at, open_at, carry, words, used, read = state
-    stop, limit = span
-    book, tokens, most_words, most_bytes, most_tokens = room
-    carry = np.uint64(carry)
-    while at <= stop and words <= most_words and used + at - open_at <= most_bytes and read <= most_tokens:
-        bits = window(at, stop, limit) if at < stop else np.uint64(0)
-        edges = bits ^ ((bits << ONE) | carry)
-        begun = carry != 0
-        carry = bits >> LAST_BIT
-        while edges:
-            here = at + lowest(edges)
-            edges &= edges - ONE
-            if begun and here - open_at >= 2:
-                key = key_of(open_at, here, limit, spread)
-                cell, number = cell_of(open_at, here, limit, key, book, spread)
-                if number < 0:
-                    number = words
-                    copy_word(open_at, here, book[2] + used)
-                    put(cell, key)
-                    put(cell + 8, np.uint64(number + 1))
-                    words += 1
-                    used += here - open_at
-                    put(book[4] + PLACE * words, np.int64(used))
-                put(tokens + TOKEN * read, np.int32(number))
-                read += 1
-            open_at = here
-            begun = not begun
-        at += WINDOW
-    return at, open_at, np.int64(carry), words, used, read
-
-
-@compiled
 def read_run(start: Any, stop: Any, limit: Any, table: Any, sizes: Any, spread: Any) -> Any:
     """The table after the words between two addresses, which have spaces between them and none inside.
 
     `table` is the cells (key, number + 1), the bytes of the words, where each begins, and the numbers of the words read
     so far; `sizes` says how many words, bytes and numbers there are.
     """
-    state = (start, start, 0, sizes[0], sizes[1], sizes[2])
-    while state[0] <= stop:
+    at, open_at, carry = start, start, np.uint64(0)
+    words, used, read = sizes[0], sizes[1], sizes[2]
+    while at <= stop:  # a full last window is followed by an empty one, which closes its word
+        end = min(at + SLICE, stop + 1)
         cells, store, places, tokens = table
-        # A window of 64 bytes ends at most 32 words, of which the first may have begun long before.
-        table = (
-            spacious(cells, state[3] + 33, spread),
-            longer(store, state[4], state[0] - state[1] + WINDOW),
-            longer(places, state[3] + 1, 33),
-            longer(tokens, state[5], 33),
-        )
-        state = read_windows(state, (stop, limit), _room(table), spread)
-    sizes[0], sizes[1], sizes[2] = state[3], state[4], state[5]
+        most = (end - at) // 2 + WINDOW  # words that may end here; the first may have begun long before
+        cells, store = spacious(cells, words + most, spread), longer(store, used, end - open_at + WINDOW)
+        places, tokens = longer(places, words + 1, most), longer(tokens, read, most)
+        table = cells, store, places, tokens
+        book, numbers = book_of(cells, store, places), address(tokens)
+        while at < end:
+            bits = window(at, stop, limit) if at < stop else np.uint64(0)
+            edges = bits ^ ((bits << ONE) | carry)
+            begun = carry != 0
+            carry = bits >> LAST_BIT
+            while edges:
+                here = at + lowest(edges)
+                edges &= edges - ONE
+                if begun and here - open_at >= 2:
+                    number, words, used = learn_word(open_at, here, limit, book, words, used, spread)
+                    put(numbers + TOKEN * read, np.int32(number))
+                    read += 1
+                open_at = here
+                begun = not begun
+            at += WINDOW
+    sizes[0], sizes[1], sizes[2] = words, used, read
     return table
-
-
-@compiled
-def _room(table: Any) -> Any:
-    """Addresses of a table's arrays, and the most there may be of words, bytes and numbers before another window."""
-    cells, store, places, tokens = table
-    words = min(3 * cells.shape[0] // 4, places.size - 1) - 33
-    book = book_of(cells, store, places)
-    return book, address(tokens), words, store.size - WINDOW, tokens.size - 33
 
 
 # -- documents in UTF-8 as numbers of their words or characters

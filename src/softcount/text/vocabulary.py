@@ -50,12 +50,12 @@ class Lookup:
         if self._places is not None and worth_words(len(self._places) + len(words)):
             known = Words.of_bytes(list(self._places or ()))
             self._places = None
-            self._table = np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
             self.learn(known)
         if self._places is None:
-            from softcount.kernels.token_counts import learn_words
+            from softcount.kernels.token_counts import learn_words, new_table
             from softcount.kernels.tokenise import EVERY
 
+            self._table = self._table or new_table()
             ids, self._table = learn_words(words.data, words.offsets, self._table, self._sizes, EVERY)
             return ids
         number, places = self._places.setdefault, self._places

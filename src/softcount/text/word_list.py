@@ -164,11 +164,11 @@ class Words(Sequence[str]):
     def columns(self, words: Words) -> np.ndarray:
         """The place of each of the other words in this list, or -1."""
         if worth_words(len(self) if self._places is None else 0) or worth_words(len(words)):
-            from softcount.kernels.token_counts import find_words, index_words
+            from softcount.kernels.token_counts import find_words, learn_words, new_table
             from softcount.kernels.tokenise import EVERY
 
             if self._cells is None:
-                self._cells = index_words(self.data, self.offsets, EVERY)
+                self._cells = learn_words(self.data, self.offsets, new_table(), np.zeros(2, np.int64), EVERY)[1][0]
             return find_words(words.data, words.offsets, self._cells, self.data, self.offsets, EVERY)
         if self._places is None:
             self._places = {word: place for place, word in enumerate(self.spelled())}
