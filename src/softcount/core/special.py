@@ -159,39 +159,11 @@ MOST_STEPS = 200
 EPSILON = 2.0**-52
 
 
-def crossing(crosses: Callable[[float], float], low: float, high: float, close: float) -> float:
+def brent_root(crosses: Callable[[float], float], low: float, high: float, close: float) -> float:
     """Return a root of a function with different signs at the two ends, to within `close`.
 
-    Illinois rule: secant steps; the value of an end point that stays is halved each time. SciPy takes as many steps,
-    but half a second to load.
-
-    >>> round(crossing(lambda x: x**3 - 2.0, 0.0, 4.0, 1e-12), 9)
-    1.25992105
-    """
-    below, above = crosses(low), crosses(high)
-    stayed = 0
-    for _ in range(MOST_STEPS):
-        if abs(high - low) <= close or below == above:
-            break
-        middle = high - above * (high - low) / (above - below)
-        if not min(low, high) < middle < max(low, high):
-            middle = 0.5 * (low + high)
-        here = crosses(middle)
-        if here == 0:
-            return middle
-        if (here < 0) == (below < 0):
-            low, below = middle, here
-            above = 0.5 * above if stayed == 1 else above
-            stayed = 1
-        else:
-            high, above = middle, here
-            below = 0.5 * below if stayed == -1 else below
-            stayed = -1
-    return low if abs(below) < abs(above) else high
-
-
-def brent_root(crosses: Callable[[float], float], low: float, high: float, close: float) -> float:
-    """Return a root by Brent's method as in R's `uniroot`: with the same `close` it stops at the same number.
+    Brent's method as in R's `uniroot`: with the same `close` it stops at the same number. SciPy takes half a second to
+    load.
 
     >>> round(brent_root(lambda x: x**3 - 2.0, 0.0, 4.0, 1e-12), 9)
     1.25992105

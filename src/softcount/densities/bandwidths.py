@@ -8,7 +8,7 @@ from math import gamma, pi, sqrt
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.special import brent_root, crossing
+from softcount.core.special import brent_root
 from softcount.densities.density import BinnedDensity, bins_of, level_for
 from softcount.densities.kernels import DIGITS, KERNELS, SmoothingKernel, WeightedPoints
 from softcount.errors import DataError
@@ -236,7 +236,7 @@ def improved_sheather_jones(points: WeightedPoints, columns: int = 1) -> float:
     signs = [_excess(t, rows, squares) for t in times]
     for low, high, before, after in zip(times, times[1:], signs, signs[1:], strict=False):
         if before < 0 <= after:
-            root = crossing(lambda t: _excess(t, rows, squares), low, high, 1e-12 * high)
+            root = brent_root(lambda t: _excess(t, rows, squares), low, high, 1e-12 * high)
             return float(np.sqrt(root) * span)
     return reference
 

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.special import crossing
+from softcount.core.special import brent_root
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.evaluate.ranking import label_places
@@ -236,7 +236,7 @@ def _temperature(held: HeldOut) -> float:
     cold, hot = np.log([COLDEST, HOTTEST])
     if slope(cold) <= 0:
         return UNBOUND
-    return HOTTEST if slope(hot) >= 0 else float(np.exp(crossing(slope, cold, hot, 1e-9)))
+    return HOTTEST if slope(hot) >= 0 else float(np.exp(brent_root(slope, cold, hot, 1e-9)))
 
 
 def _curves(held: HeldOut) -> tuple[Curve, ...]:

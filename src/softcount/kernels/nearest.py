@@ -24,6 +24,7 @@ TILE = 1 << 18
 """Maximum number of distances computed together."""
 WIDE = 256
 """Sparse rows with more columns than this stay sparse."""
+NO_BLOCKS = np.zeros(0)
 
 
 class State(NamedTuple):
@@ -98,9 +99,14 @@ def blocks_of(centres: int, dtype: np.dtype) -> int:
 
 
 def goal_of(
-    centres: np.ndarray, dtype: np.dtype, drift: np.ndarray, block_drift: np.ndarray, bounded: bool = True
+    centres: np.ndarray,
+    dtype: np.dtype,
+    drift: np.ndarray | None = None,
+    block_drift: np.ndarray = NO_BLOCKS,
+    bounded: bool = False,
 ) -> Goal:
     """Prepare centres for rows of a type. The drifts are the distances moved since the first iteration."""
+    drift = np.zeros(len(centres)) if drift is None else drift
     squares = np.einsum("kj,kj->k", centres, centres)
     columns = centres.shape[1]
     # Products, sums and the rounding of centres each have an error of at most `columns` units; the sum of differences

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from softcount.errors import SoftcountError
 from softcount.kernels.nearest import Goal, MovedCentres, PointRows, State, blocks_of, densely, fresh_state, goal_of
@@ -83,9 +82,6 @@ class Engine(Struct, frozen=True):
     def sample(self, clusters: int) -> tuple[Points, bool]:
         return distinct(self.points, clusters, self.kernel)
 
-    def over(self, points: Points) -> Engine:
-        return replace(self, points=points)
-
     def total(self, work: Callable[..., MovedCentres], state: State, at: Goal | np.ndarray) -> MovedCentres:
         """The sum of a kernel's results for all chunks, in their order."""
         parts = self._each(lambda part, span: work(part, state.part(span.start, span.stop), at))
@@ -105,24 +101,41 @@ class Engine(Struct, frozen=True):
         return self.threads.map(lambda task: work(*task), zip(parts, borders, strict=True))
 
 
-class LloydSteps:
-    """Centres on their way down, one of Lloyd's two steps after the other."""
+def no_rows(centres: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sums, weights and numbers of rows of centres that have none."""
+    return np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
 
-    centres: np.ndarray
+
+class Walk:
+    """Centres on their way down: Lloyd's two steps in turn over rows that are here, with labels, bounds and sums."""
+
     labels: np.ndarray | None
+    repaired = 0
 
-    def __init__(self, engine: Walker, centres: np.ndarray) -> None:
-        self.unit, self.dtype = engine.unit, engine.dtype
-        self.sums, self.mass = np.zeros(centres.shape), np.zeros(len(centres))
-        self.members = np.zeros(len(centres), np.int64)
-        self.repaired = 0
+    def __init__(self, engine: Engine, centres: np.ndarray) -> None:
+        blocks = blocks_of(len(centres), engine.dtype) if engine.kernel.BLOCKED else 0
+        self.engine: Any = engine
+        self.state = fresh_state(len(engine.points), engine.dtype, blocks, engine.points.weights)
+        self.labels = self.state.labels
+        self.goal = goal_of(centres, engine.dtype, None, np.zeros(blocks))
+        self.centres = self.goal.centres
+        self.sums, self.mass, self.members = no_rows(centres)
+        self.since, self.bounded, self.is_counted = 0, False, False
 
     def assign(self) -> tuple[float, int]:
         """Every row to its nearest centre: how far that lowers the cost, and how many rows changed."""
-        raise NotImplementedError
+        moved = self.engine.total(self.engine.kernel.advance, self.state, self.goal)
+        self.sums, self.mass = self.sums + moved.sums, self.mass + moved.mass
+        self.members = self.members + moved.members
+        self.since += self.is_counted and moved.changed > 0
+        self.is_counted = True
+        self.bounded = self.bounded or moved.changed < CALM * len(self.state.labels)
+        return moved.fall, moved.changed
 
     def update(self) -> tuple[float, float]:
         """Every centre to the mean of its rows: how far that lowers the cost, and the sum of the squared moves."""
+        if self.since >= REFRESH:
+            self._recount()
         gained = self.repair()
         centres, weights = self.means()
         squares = self.move_to(centres)
@@ -130,33 +143,55 @@ class LloydSteps:
 
     def confirm(self) -> tuple[float, int]:
         """As `assign`, after the centres became the means of rows counted anew."""
-        return 0.0, 0
+        if not self.since:
+            return 0.0, 0
+        self._recount()
+        centres, weights = self.means()
+        gained = float(weights @ self.move_to(centres))
+        fell, changed = self.assign()
+        return gained + fell, changed
+
+    def _recount(self) -> None:
+        moved = self.engine.total(self.engine.kernel.recount, self.state, self.centres)
+        self.sums, self.mass, self.members, self.since = moved.sums, moved.mass, moved.members, 0
 
     def cost(self) -> float:
         """The sum of weight times squared distance of every row from its own centre."""
-        raise NotImplementedError
+        apart, _, _, weights = self.far_rows()
+        return float(apart.sum() if weights is None else weights @ apart)
 
     def sizes(self) -> np.ndarray:
         """The weight of the rows of every centre."""
-        return self.mass
+        return np.bincount(self.state.labels, self.engine.points.weights, len(self.centres))
 
     def means(self) -> tuple[np.ndarray, np.ndarray]:
         """The best centre of each cluster, and how much a squared move away from it costs; an empty one stays."""
-        weights = np.sqrt(np.einsum("kj,kj->k", self.sums, self.sums)) if self.unit else self.mass
+        weights = np.sqrt(np.einsum("kj,kj->k", self.sums, self.sums)) if self.engine.unit else self.mass
         there = (self.members > 0) & (weights > 0)
         weights = np.where(there, weights, 0.0)
         return np.where(there[:, None], self.sums / np.where(there, weights, 1.0)[:, None], self.centres), weights
 
     def move_to(self, centres: np.ndarray) -> np.ndarray:
         """Take other centres; returns the square of how far each moved."""
-        raise NotImplementedError
+        squares: np.ndarray = ((centres - self.centres) ** 2).sum(axis=1)
+        # Enlarged by more than its rounding: a bound that is too small would skip a row that changed.
+        moved = np.sqrt(squares) * (1 + 1e-12)
+        padded = np.zeros(self.goal.packed.shape[::2])
+        padded.ravel()[: len(moved)] = moved[: padded.size]
+        most = padded.max(axis=1, initial=0.0)
+        drifts = self.goal.drift + moved, self.goal.block_drift + most
+        self.goal = goal_of(centres, self.engine.dtype, *drifts, self.bounded)
+        self.centres = self.goal.centres
+        return squares
 
     def far_rows(self) -> FarRows:
         """Rows that empty clusters may take; the labels are written to."""
-        raise NotImplementedError
+        points, labels = self.engine.points, self.state.labels
+        return FarRows(self.engine.spread(labels, self.centres), labels, points.rows, points.weights)
 
     def unsettle(self, row: int) -> None:
         """Forget the bounds of a row whose label was set."""
+        self.state.reach[row], self.state.margins[row] = np.inf, -np.inf
 
     def repair(self) -> float:
         """Give every empty cluster the row farthest from its centre; returns how far that lowers the cost."""
@@ -166,7 +201,7 @@ class LloydSteps:
         apart, labels, rows, weights = self.far_rows()
         centres, gained = self.centres.copy(), 0.0
         # A row made one long is off its own direction by rounding, for ever.
-        nowhere = (8 * float(np.finfo(self.dtype).eps)) ** 2 if self.unit else 0.0
+        nowhere = (8 * float(np.finfo(self.engine.dtype).eps)) ** 2 if self.engine.unit else 0.0
         for k in empty:
             # A cluster's only row stays: taking it would empty that one instead.
             far = np.where(self.members[labels] > 1, apart, 0.0)
@@ -186,75 +221,6 @@ class LloydSteps:
             self.repaired += 1
         self.move_to(centres)
         return gained
-
-
-class Walk(LloydSteps):
-    """Steps over rows that are here: labels, bounds and sums that belong together."""
-
-    labels: np.ndarray
-
-    def __init__(self, engine: Engine, centres: np.ndarray) -> None:
-        super().__init__(engine, centres)
-        blocks = blocks_of(len(centres), self.dtype) if engine.kernel.BLOCKED else 0
-        self.engine = engine
-        self.state = fresh_state(len(engine.points), self.dtype, blocks, engine.points.weights)
-        self.labels = self.state.labels
-        self.goal = goal_of(centres, self.dtype, np.zeros(len(centres)), np.zeros(blocks), False)
-        self.centres = self.goal.centres
-        self.since, self.bounded, self.is_counted = 0, False, False
-
-    def cost(self) -> float:
-        apart, weights = self.engine.spread(self.labels, self.centres), self.engine.points.weights
-        return float(apart.sum() if weights is None else weights @ apart)
-
-    def sizes(self) -> np.ndarray:
-        return np.bincount(self.labels, self.engine.points.weights, len(self.centres))
-
-    def assign(self) -> tuple[float, int]:
-        moved = self.engine.total(self.engine.kernel.advance, self.state, self.goal)
-        self.sums, self.mass = self.sums + moved.sums, self.mass + moved.mass
-        self.members = self.members + moved.members
-        self.since += self.is_counted and moved.changed > 0
-        self.is_counted = True
-        self.bounded = self.bounded or moved.changed < CALM * len(self.labels)
-        return moved.fall, moved.changed
-
-    def update(self) -> tuple[float, float]:
-        if self.since >= REFRESH:
-            self._recount()
-        return super().update()
-
-    def _recount(self) -> None:
-        moved = self.engine.total(self.engine.kernel.recount, self.state, self.centres)
-        self.sums, self.mass, self.members, self.since = moved.sums, moved.mass, moved.members, 0
-
-    def confirm(self) -> tuple[float, int]:
-        if not self.since:
-            return 0.0, 0
-        self._recount()
-        centres, weights = self.means()
-        gained = float(weights @ self.move_to(centres))
-        fell, changed = self.assign()
-        return gained + fell, changed
-
-    def move_to(self, centres: np.ndarray) -> np.ndarray:
-        squares: np.ndarray = ((centres - self.centres) ** 2).sum(axis=1)
-        # Enlarged by more than its rounding: a bound that is too small would skip a row that changed.
-        moved = np.sqrt(squares) * (1 + 1e-12)
-        padded = np.zeros(self.goal.packed.shape[::2])
-        padded.ravel()[: len(moved)] = moved[: padded.size]
-        most = padded.max(axis=1, initial=0.0)
-        drifts = self.goal.drift + moved, self.goal.block_drift + most
-        self.goal = goal_of(centres, self.dtype, *drifts, self.bounded)
-        self.centres = self.goal.centres
-        return np.asarray(squares)
-
-    def far_rows(self) -> FarRows:
-        points = self.engine.points
-        return FarRows(self.engine.spread(self.labels, self.centres), self.labels, points.rows, points.weights)
-
-    def unsettle(self, row: int) -> None:
-        self.state.reach[row], self.state.margins[row] = np.inf, -np.inf
 
 
 class Descent(Struct, frozen=True):
@@ -309,7 +275,7 @@ def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
     return finished(walk, engine.mass, first, falls, converged)
 
 
-def finished(walk: LloydSteps, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
+def finished(walk: Walk, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
     """The result: the cost from the labels, and earlier costs by adding up the gains of the steps."""
     cost = walk.cost()
     steps = np.array(falls)
@@ -397,7 +363,7 @@ def total_rows(kernel: str, centres: np.ndarray, part: PlacedRows) -> MovedCentr
 def assign_rows(kernel_name: str, centres: np.ndarray, part: PlacedRows) -> tuple[MovedCentres, np.ndarray]:
     kernel: Any = import_module(kernel_name)
     blocks = blocks_of(len(centres), DTYPE) if kernel.BLOCKED else 0
-    goal = goal_of(centres, DTYPE, np.zeros(len(centres)), np.zeros(blocks), False)
+    goal = goal_of(centres, DTYPE, None, np.zeros(blocks))
     state = fresh_state(part.n_rows, DTYPE, len(goal.packed), None)
     return kernel.advance(part.rows, state, goal), state.labels
 
@@ -408,7 +374,7 @@ class RowsElsewhere(Struct, frozen=True):
     rows: Rows
     n_rows: int
     kernel: Any
-    runner: Runner
+    threads: Runner
     unit: bool
     dtype: np.dtype = DTYPE
 
@@ -429,21 +395,24 @@ class RowsElsewhere(Struct, frozen=True):
         order, _ = in_order(found.rows)
         return Points.of(found.rows[order], found.weights[order]), found.whole
 
-    def over(self, points: Points) -> Engine:
-        return Engine(points, self.kernel, self.runner, self.unit)
 
-
-class RowWalk(LloydSteps):
+class RowWalk(Walk):
     """Steps over rows on workers, by totals of every pass: rows are counted anew each time."""
 
-    labels = None
+    since = 0
 
     def __init__(self, engine: RowsElsewhere, centres: np.ndarray) -> None:
-        super().__init__(engine, centres)
-        self.engine, self.centres, self._cost = engine, centres, 0.0
+        self.engine, self.centres, self.labels, self._cost = engine, centres, None, 0.0
+        self.sums, self.mass, self.members = no_rows(centres)
 
     def cost(self) -> float:
         return self._cost
+
+    def sizes(self) -> np.ndarray:
+        return self.mass
+
+    def unsettle(self, row: int) -> None:
+        """Rows on workers have no bounds."""
 
     def assign(self) -> tuple[float, int]:
         found = self.engine.rows.total(partial(total_rows, self.engine.kernel.__name__, self.centres))

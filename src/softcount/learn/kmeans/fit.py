@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
-from softcount.kernels.nearest import PointRows, squared_norms, squares
+from softcount.kernels.nearest import PointRows, goal_of, squared_norms, squares
 from softcount.learn.kmeans.descend import (
     Descent,
     Ends,
@@ -237,15 +237,15 @@ class Centres(Struct, frozen=True):
         walk = Walk(engine, inner)
         walk.assign()
         with np.errstate(over="ignore"):  # in the table's units a square may be more than float64 holds
-            apart = engine.spread(walk.labels, inner) / self.frame.ruler / self.frame.ruler
+            apart = engine.spread(walk.state.labels, inner) / self.frame.ruler / self.frame.ruler
         if not self.frame.unit:
-            return walk.labels, apart
+            return walk.state.labels, apart
         there = squared_norms(engine.points.rows) > 0  # zeros have no direction: the first label, and no cost
-        return np.where(there, walk.labels, 0), np.where(there, apart, 0.0)
+        return np.where(there, walk.state.labels, 0), np.where(there, apart, 0.0)
 
     def distances(self, X: PointRows, threads: Threads) -> np.ndarray:
         rows = self.frame.bring(X)
-        goal = Walk(Engine(Points.of(rows, None), kernels_for(X, 0), threads), self.frame.inside(self.centres)).goal
+        goal = goal_of(self.frame.inside(self.centres), rows.dtype)
         step = max(1, (1 << 20) // max(len(self.centres), rows.shape[1] if sparse.issparse(rows) else 1))
         parts = threads.map(
             lambda span: np.sqrt(squares(rows[span], goal)),
@@ -357,7 +357,7 @@ def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int],
     most = wish.stop.max_iter
     ended: list[SmallEnd] = []
     before, different = -1.0, 0
-    small = engine.over(sample)
+    small = Engine(sample, engine.kernel, engine.threads, engine.unit)
     if not small.kernel.BLOCKED and few.has_room(wish.clusters):
         ends = descend_together(few, starts, most)
     else:  # one by one if kernels are compiled or rows are too many

@@ -265,7 +265,7 @@ class FewRows(Struct, frozen=True):
         """(centres x rows) half the squared distance less half the row's own square, which all centres share."""
         half = np.einsum("kj,kj->k", centres, centres) / 2
         if self.norms is None:
-            return np.asarray(squares(self.rows, goal_of(centres, self.rows.dtype, half, half[:0])).T / 2)
+            return np.asarray(squares(self.rows, goal_of(centres, self.rows.dtype)).T / 2)
         if self.lines is None:
             return np.asarray(half[:, None] - (self.rows @ centres.T).T)
         return np.asarray(np.column_stack([-centres, half]) @ self.lines)
