@@ -42,7 +42,7 @@ class Markov(Bags, Shares, Struct, frozen=True):
     steps: Literal["characters", "words"] = "characters"
 
     name = "markov"
-    noun = "sequences"
+    nouns = "sequences", "sequences"
 
     def __post_init__(self) -> None:
         if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LONGEST:

@@ -308,8 +308,8 @@ class Bags(Family):
     facts = Facts(stack="bag", rows_first=True, counted=True)
     by_document = False
     """Whether it counts the documents that contain a word, not the occurrences."""
-    noun: ClassVar[str] = "documents"
-    """What the cells of a column are."""
+    nouns: ClassVar[tuple[str, str]] = "text", "documents"
+    """What a column holds, and what its cells are."""
 
     def features(self, column: Any, setting: Setting) -> Any:
         return column
@@ -331,12 +331,14 @@ class Bags(Family):
     def check_params(self, params: Params) -> str | None:
         length = params.get("length", np.zeros(1))
         if not ((length >= 0) & (length <= LONGEST)).all():
-            return f"its {self.noun} have no sensible length"
+            return f"its {self.nouns[1]} have no sensible length"
         return Family.check_params(self, params)
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
-            raise ModelFileError(f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of {self.noun}.")
+            raise ModelFileError(
+                f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of {self.nouns[0]}."
+            )
         return {"levels": specs[0].levels}
 
     def width(self, setting: Setting) -> int:
