@@ -253,15 +253,17 @@ def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: P
 
     The vocabulary is that of all rows; a fit of these rows alone would not know the words of held-out rows.
     """
-    found = {leaf.key: leaf.family.seen(counts.arrays[leaf.key]) for leaf in model.leaves}
-    seen = {key: words for key, words in found.items() if words is not None}
+    found = {
+        leaf.key: leaf.family.estimate_seen(counts.arrays[leaf.key], imagined.hypers[leaf.key], imagined.how)
+        for leaf in model.leaves
+    }
+    seen = {key: own for key, own in found.items() if own is not None}
     plain = model.with_leaves(tuple(leaf for leaf in model.leaves if leaf.key not in seen))
     rest = estimate_params(plain, counts, imagined) if params is None else params
     leaves, known = {leaf.key: rest[leaf.key] for leaf in plain.leaves}, {}
-    for key, words in seen.items():
+    for key, (own, words) in seen.items():
         known[model.schema.places[key].slot] = np.concatenate([[True], words])
-        hyper, family = imagined.hypers[key], model.nodes[key].family
-        leaves[key] = family.estimate_seen(counts.arrays[key], hyper, imagined.how, words)
+        leaves[key] = own
     return model.params(rest.shares, leaves), known
 
 

@@ -624,13 +624,9 @@ class Family:
         """Return statistics of its words; None if it has no words."""
         return None
 
-    def seen(self, stats: Twofold) -> np.ndarray | None:
-        """Return which of its words occur in any group; None if it has no words."""
+    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How) -> tuple[Params, np.ndarray] | None:
+        """Return parameters as of a fit that knows only the words that occur, and which do; None if it has no words."""
         return None
-
-    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """Estimate as a fit does that knows only the seen words."""
-        return self.estimate(stats, hyper, how)
 
     # -- files
 

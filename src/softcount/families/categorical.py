@@ -71,6 +71,12 @@ def estimate_shares(counts: np.ndarray, alpha: np.ndarray, how: How, what: str) 
     return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / max(raw.shape[-1], 1))
 
 
+def unseen_share(counts: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
+    """Return the mass reserved for an unseen category: that of one category with average prior counts."""
+    reserve = 0.0 if how == "ml" else alpha.sum(axis=-1) / max(alpha.shape[-1], 1)
+    return np.asarray(reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, SMALLEST))
+
+
 def prior_counts(hyper: Hyper, how: How) -> np.ndarray:
     """Return the prior counts per category that are part of the objective."""
     alpha = hyper["alpha"]
@@ -161,9 +167,8 @@ class Categorical(Shares, Struct, frozen=True):
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         counts, alpha = np.maximum(stats.value, 0.0), hyper["alpha"]
-        reserve = 0.0 if how == "ml" else alpha.sum(axis=-1) / max(alpha.shape[-1], 1)
-        unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, 1e-300)
-        return {"probability": estimate_shares(counts, alpha, how, self.name), "unseen": unseen}
+        shares = estimate_shares(counts, alpha, how, self.name)
+        return {"probability": shares, "unseen": unseen_share(counts, alpha, how)}
 
     def observed(self, stats: np.ndarray) -> float | None:
         return float(stats.sum())
@@ -344,8 +349,7 @@ class Grouped(Categorical, frozen=True):
         member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
         alpha = hyper["alpha"] @ member
         groups = estimate_shares(counts @ member, alpha, how, self.name)
-        reserve = 0.0 if how == "ml" else alpha.sum(axis=-1) / max(alpha.shape[-1], 1)
-        unseen = reserve / np.maximum(counts.sum(axis=-1) + alpha.sum(axis=-1) + reserve, SMALLEST)
+        unseen = unseen_share(counts, alpha, how)
         shares = (groups @ member.T) * _within(counts, hyper, how)
         return {"probability": shares, "unseen": unseen, "group": np.broadcast_to(hyper["group"], shares.shape).copy()}
 

@@ -170,9 +170,8 @@ def given_shares(family: Family, values: Mapping[Any, Any], setting: Setting, gr
     if "probability" in values and "probability" not in setting.levels:
         table = np.asarray(values["probability"], dtype=float)
     else:
-        by_text = {str(level): share for level, share in values.items()}
-        shares = [values.get(level, by_text.get(str(level), 0.0)) for level in setting.levels]
-        table = np.stack([np.broadcast_to(np.asarray(share, dtype=float), (groups,)) for share in shares], axis=1)
+        shares = [np.asarray(share, dtype=float) for share in _in_order(values, setting)]
+        table = np.stack([np.broadcast_to(share, (groups,)) for share in shares], axis=1)
     shaped = table.shape == (groups, len(setting.levels))
     if not shaped or not (table >= 0).all() or (table.size and np.abs(table.sum(axis=1) - 1).max() > 1e-6):
         key = family.node_key(setting)
@@ -209,15 +208,20 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
     return {name: np.ascontiguousarray(private[name]) for name in given}
 
 
+def _in_order(values: Mapping[Any, Any], setting: Setting) -> list[Any]:
+    """Return values given by category, or by its text, in the order of the categories; 0 if one is left out."""
+    by_text = {str(level): value for level, value in values.items()}
+    return [values.get(level, by_text.get(str(level), 0.0)) for level in setting.levels]
+
+
 def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np.ndarray:
     """Return probabilities given by category as a table of groups by categories."""
     key = family.node_key(setting)
-    by_text = {str(level): share for level, share in values.items()}
     known = {str(level) for level in setting.levels}
     odd = [level for level in values if str(level) not in known]
     if odd:
         raise DataError(f"fixed: column {key!r} has no level {odd[0]!r}. It has: {sorted(known)[:8]}.")
-    shares = [fixed_numbers(by_text.get(str(level), 0.0), key) for level in setting.levels]
+    shares = [fixed_numbers(share, key) for share in _in_order(values, setting)]
     try:
         return np.stack(np.broadcast_arrays(*shares), axis=-1)
     except ValueError:

@@ -75,10 +75,6 @@ class MultinomialWords(Shares):
         whole = mass / mass.sum() if mass.sum() > 0 else shares
         return np.asarray(params["length"] * divergence_of_shares(params["probability"], whole))
 
-    def entropy(self, params: Params) -> np.ndarray:
-        """Return the entropy of one word: the length of a document is not modelled."""
-        return np.asarray(entr(params["probability"]).sum(axis=-1))
-
     def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the (groups x words) contributions to the log-density of a document, from private parameters."""
         if "alpha" in params:
@@ -457,12 +453,9 @@ class Text(Bags, Struct, frozen=True):
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         return self.words_model.prior_of(prior, self, setting, stats.shape[-1] - 1)
 
-    def seen(self, stats: Twofold) -> np.ndarray:
-        """Return which words occur in any group."""
-        return np.asarray(stats.value[:, 1:].sum(axis=0) > 0)
-
-    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How, seen: np.ndarray) -> Params:
-        """Estimate as a fit does that knows only the seen words; the others must not be scored."""
+    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How) -> tuple[Params, np.ndarray]:
+        """Estimate as a fit does that knows only the words that occur; the others must not be scored."""
+        seen = np.asarray(stats.value[:, 1:].sum(axis=0) > 0)
         places = np.flatnonzero(seen)
         known = stats[:, np.concatenate([[0], places + 1])]
         part = self.estimate(known, {name: value[..., places] for name, value in hyper.items()}, how)
@@ -472,7 +465,7 @@ class Text(Bags, Struct, frozen=True):
                 whole = np.full((len(seen), len(value)), {"others": 1.0, "alpha": 1e-300}.get(name, 0.0)).T
                 whole[:, places] = value
                 part[name] = whole
-        return part
+        return part, seen
 
     def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
         """Return initial probabilities of every word, in the order of the vocabulary; document lengths stay open."""

@@ -47,16 +47,21 @@ def moments(values: Given, weights: Given, rows: Given, mean: Given, sum_squares
         require(~empty | (squares == 0), squares, "sum_squares", "No rows scatter by 0.")
         return Moments(n, np.where(empty, 0.0, middle), squares)
     array, shares = weighted(values, weights)
-    seen, n = shares > 0, shares.sum(axis=-1)
-    # Differences from the first value with a positive weight: the sum of squares of equal values is then exactly 0.
-    first = np.zeros((*array.shape[:-1], 1))
-    if array.shape[-1]:
-        picked = np.take_along_axis(array, seen.argmax(axis=-1)[..., None], axis=-1)
-        first = np.where(seen.any(axis=-1, keepdims=True), picked, 0.0)
-    apart = np.where(seen, array - first, 0.0)
-    centre = (shares * apart).sum(axis=-1, keepdims=True) / np.where(n > 0, n, 1.0)[..., None]
-    squares = (shares * np.square(np.where(seen, apart - centre, 0.0))).sum(axis=-1)
-    return Moments(n, (first + centre)[..., 0], squares)
+    n, centre, scatter = weighted_moments(np.where(shares > 0, array, 0.0)[..., None], shares)
+    return Moments(n, np.where(n > 0, centre[..., 0], 0.0), scatter[..., 0, 0])
+
+
+def weighted_moments(values: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the weight, mean and scatter of (rows x columns) values with these weights, groups first."""
+    rows, columns = shares.sum(axis=-1), values.shape[-1]
+    if values.shape[-2] == 0:
+        return rows, np.zeros((*rows.shape, columns)), np.zeros((*rows.shape, columns, columns))
+    # Differences from the first row with a positive weight: the scatter of a constant column is then exactly 0.
+    first = np.take_along_axis(values, (shares > 0).argmax(axis=-1)[..., None, None], axis=-2)
+    weights, apart = shares[..., None], np.where(shares[..., None] > 0, values - first, 0.0)
+    centre = (weights * apart).sum(axis=-2, keepdims=True) / np.where(rows > 0, rows, 1.0)[..., None, None]
+    apart = np.where(weights > 0, apart - centre, 0.0)
+    return rows, (first + centre)[..., 0, :], np.swapaxes(apart, -1, -2) @ (weights * apart)
 
 
 def weighted(values: ArrayLike, weights: Given) -> tuple[np.ndarray, np.ndarray]:

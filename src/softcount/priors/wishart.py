@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from softcount.core.special import log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import Given, Number, Seed, either, finite, nonnegative, numbers, require, shown
-from softcount.priors.normal import MeanAndSpread, no_weights, row_weights
+from softcount.priors.normal import MeanAndSpread, no_weights, row_weights, weighted_moments
 from softcount.priors.predictive import MultivariateStudentT
 
 MATRIX = ("group", "row", "column")
@@ -202,18 +202,7 @@ def _of_block(values: ArrayLike, weights: Given, size: int) -> tuple[np.ndarray,
     require(np.isfinite(array), array, "a value", remedy, MATRIX)
     shares = np.ones(array.shape[:-1]) if weights is None else row_weights(weights, array.shape[:-1])
     together = np.broadcast_shapes(shares.shape, array.shape[:-1])
-    array, shares = np.broadcast_to(array, (*together, size)), np.broadcast_to(shares, together)
-    rows = shares.sum(axis=-1)
-    if array.shape[-2] == 0:
-        return rows, np.zeros((*rows.shape, size)), np.zeros((*rows.shape, size, size))
-    # Differences from the first row with a positive weight: the scatter of a constant column is then exactly 0.
-    first = np.take_along_axis(array, (shares > 0).argmax(axis=-1)[..., None, None], axis=-2)
-    apart = array - first
-    total = np.where(rows > 0, rows, 1.0)[..., None, None]
-    centre = (shares[..., None] * apart).sum(axis=-2, keepdims=True) / total
-    apart = apart - centre
-    scatter = np.swapaxes(apart, -1, -2) @ (shares[..., None] * apart)
-    return rows, (first + centre)[..., 0, :], scatter
+    return weighted_moments(np.broadcast_to(array, (*together, size)), np.broadcast_to(shares, together))
 
 
 def _check_matrix(matrix: np.ndarray, name: str = "NormalInverseWishart's scale") -> None:
