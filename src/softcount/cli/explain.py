@@ -140,7 +140,7 @@ def explain_few(
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         parts = explain_words(fitted, chunk, other) if fitted.schema.texts else []
         words = [(part, document_at(table, part.key, chunk.start)) for part in parts]
-        cells = find_cells(fitted, [chunk], chunk.start + 1)
+        cells = find_cells(fitted, chunk)
         cells |= {names[part.key]: begin_document(text) for part, text in words}
         file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
         found.append(ExplainedRow(line, cells, title or f"Row {chunk.start + 1}{file}", probability, words, ours))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ def _notes(model: Fitted) -> Iterator[str]:
         yield "Classes and reasons are those of `query`, before calibration; `predict` is calibrated."
 
 
-def note_left_out(names: list[str]) -> list[str]:
+def note_left_out(names: Sequence[str]) -> list[str]:
     """Return a note on columns that the page cannot compute."""
     return [f"Not on this page, which cannot compute them; `query` may: {', '.join(names)}."] if names else []
 

@@ -51,9 +51,8 @@ def network_document(model: FittedNet) -> Document:
     tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])
     order = [names[net.graph.names[place]] for place in net.graph.order]
     asked = 0 if model.target is None else net.discrete.place(model.target)
-    return _document(nodes, leaves, tree, [name for name in order if name not in left_out], asked) | {
-        "notes": note_left_out(left_out)
-    }
+    order = [name for name in order if name not in left_out]
+    return _document(nodes, leaves, tree, order, asked) | {"notes": note_left_out(left_out)}
 
 
 def _document(
@@ -119,7 +118,7 @@ def chain_document(chain: Any) -> Document:
         else:
             table = pack(after_contexts(predictions, before, first=step < order))
             nodes.append(node | {"kind": "levels", **level_document(names), "table": table})
-    return _sequence_document(nodes, [], [len(names)] * steps, min(order, steps - 1)) | {"steps": steps}
+    return _sequence_document(nodes, [], [len(names)] * steps, min(order, steps - 1), steps)
 
 
 def after_contexts(predictions: Predictions, before: int, first: bool) -> np.ndarray:
@@ -156,9 +155,17 @@ def states_document(model: FittedStates) -> Document:
     sizes: list[int] = []
     order: list[str] = []
     like: dict[str, int] = {}
+    before: list[int] = []  # the node of the state before
     for step in range(1, steps + 1):
         here = len(nodes)
-        nodes.append({"name": f"{state} {step}"} | _state(model, step, here, like))
+        found: Document = {"scope": [*before, here]}
+        if step > 2:
+            found["like"] = before[0]
+        else:
+            table = pack(model.transitions if before else model.first)
+            found = {"kind": "levels", **level_document(model.names), **found, "table": table}
+        nodes.append({"name": f"{state} {step}"} | found)
+        before = [here]
         sizes.append(model.n_states)
         order.append(nodes[-1]["name"])
         for name, own in kept:
@@ -170,19 +177,7 @@ def states_document(model: FittedStates) -> Document:
             order.append(into[-1]["name"])
             sizes += [] if own["kind"] == "number" else [len(own["levels"])]
     middle = next(at for at, node in enumerate(nodes) if node["name"] == f"{state} {(steps + 1) // 2}")
-    found = _sequence_document(nodes, leaves, sizes, middle, order)
-    return found | {"steps": steps, "notes": [*found["notes"], *note_left_out(left_out)]}
-
-
-def _state(model: FittedStates, step: int, here: int, like: dict[str, int]) -> Document:
-    if step == 1:
-        like["(state)"] = here
-        return {"kind": "levels", **level_document(model.names), "scope": [here], "table": pack(model.first)}
-    before, like["(state)"] = like["(state)"], here
-    if step > 2:
-        return {"scope": [before, here], "like": before}
-    table = pack(model.transitions)
-    return {"kind": "levels", **level_document(model.names), "scope": [before, here], "table": table}
+    return _sequence_document(nodes, leaves, sizes, middle, steps, order, left_out)
 
 
 def _shown(model: FittedStates, leaf: Node) -> Document | None:
@@ -201,8 +196,13 @@ def _shown(model: FittedStates, leaf: Node) -> Document | None:
 
 
 def _sequence_document(
-    nodes: list[Document], leaves: list[Document], sizes: Sequence[int], asked: int, order: Sequence[str] = ()
-) -> Document:
+    nodes: list[Document], leaves: list[Document], sizes: Sequence[int], asked: int, steps: int,
+    order: Sequence[str] = (), left_out: Sequence[str] = (),
+) -> Document:  # fmt: skip
     names = [node["name"] for node in nodes]
     tree = JunctionTree.build(sizes, [tuple(node["scope"]) for node in nodes], ROOM, names)
-    return _document(nodes, leaves, tree, order or names, asked) | {"elsewhere": False, "notes": []}
+    return _document(nodes, leaves, tree, order or names, asked) | {
+        "elsewhere": False,
+        "notes": note_left_out(left_out),
+        "steps": steps,
+    }

@@ -1,4 +1,4 @@
-"""Answers of a fitted model: conditional distributions, draws and imputed cells."""
+"""Answers of a fitted model: conditions.conditional distributions, draws and imputed cells."""
 
 from __future__ import annotations
 
@@ -12,19 +12,7 @@ from msgspec import Struct
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
 from softcount.families import Family, Params
-from softcount.fitted.conditions import (
-    RowsGiven,
-    allowed_levels,
-    cells_of_leaf,
-    condition_of,
-    conditional,
-    density_logs,
-    fits,
-    given_rows,
-    leaf_with,
-    not_together,
-    parted,
-)
+from softcount.fitted import conditions
 from softcount.fitted.derived_columns import (
     LineAnswer,
     NumberAnswer,
@@ -161,7 +149,7 @@ class Answer(NumberAnswer, Struct, frozen=True):
         return ends if (ends[1] - ends[0] > LEAST_INSIDE).all() else None
 
     def _pdf(self, values: np.ndarray) -> np.ndarray:
-        density = np.exp(density_logs(self.family, self.params, values))
+        density = np.exp(conditions.density_logs(self.family, self.params, values))
         inside = self._inside
         if inside is not None and self.bounds is not None:
             there = (values >= self.bounds[0]) & (values <= self.bounds[1])
@@ -279,13 +267,15 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     if of in said:
         raise DataError(f"{of!r} is both asked for and given.")
     known = given_of_leads(model.schema, said)
-    rows = given_rows(model, known)
+    rows = conditions.given_rows(model, known)
     if of is None:
-        joined = {column for key in rows.ranges for column in leaf_with(model, key).columns}
-        leaves = {spec.key: leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
+        joined = {column for key in rows.ranges for column in conditions.leaf_with(model, key).columns}
+        leaves = {
+            spec.key: conditions.leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined
+        }
         columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
         for spec, rule in derived_fields(model.schema):
-            sure = rule.lead is None or (rule.lead in known and condition_of(known[rule.lead]) is None)
+            sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
             columns |= {spec.key} if sure or rule.lead in columns else set()
         order = [spec.key for spec in model.schema.fields if spec.key in columns]
         return {
@@ -296,7 +286,7 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     return _derived_or_own(model, of, rows, known)
 
 
-def _derived_or_own(model: Fitted, of: Key, rows: RowsGiven, known: Mapping[Key, Any]) -> Any:
+def _derived_or_own(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[Key, Any]) -> Any:
     """Answer for a column of the model or for a derived column.
 
     `known` contains the column itself if a column derived from it is given.
@@ -310,30 +300,30 @@ def _derived_or_own(model: Fitted, of: Key, rows: RowsGiven, known: Mapping[Key,
         return found
     if spec is None or of == model.target or of not in known:
         return _answer(model, of, rows)
-    value, condition = known[of], condition_of(known[of])
+    value, condition = known[of], conditions.condition_of(known[of])
     if spec.kind.numeric:
         if condition is not None:
             raise DataError(f"only a range of {of!r} follows from what is given. Give a value.")
         return LineAnswer(float(value), 1.0, 0.0, spec.written)
-    allowed = {value} if condition is None else set(allowed_levels(model, of, condition))
-    shares = _answer(model, of, given_rows(model, {key: x for key, x in known.items() if key != of}))
+    allowed = {value} if condition is None else set(conditions.allowed_levels(model, of, condition))
+    shares = _answer(model, of, conditions.given_rows(model, {key: x for key, x in known.items() if key != of}))
     kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
     return {level: kept.get(level, 0.0) / sum(kept.values()) for level in shares}
 
 
-def _answer(model: Fitted, of: Key, rows: RowsGiven) -> Any:
+def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
     if of in (model.target, name_apart(model, CLASS)):
         return dict(zip(model.names, map(float, rows.groups), strict=True))
-    leaf = leaf_with(model, of)
+    leaf = conditions.leaf_with(model, of)
     leaf.family.refuse_query(of)
     for key in rows.ranges:
-        if leaf_with(model, key) is leaf:
-            raise not_together(key, of)
+        if conditions.leaf_with(model, key) is leaf:
+            raise conditions.not_together(key, of)
     place, levels = leaf.columns.index(of), leaf.family.levels_of(leaf.setting, leaf.columns.index(of))
-    cells = cells_of_leaf(model, leaf, rows.chunk)
-    weights, (family, params) = rows.groups, conditional(model, leaf, cells[0], place)
+    cells = conditions.cells_of_leaf(model, leaf, rows.chunk)
+    weights, (family, params) = rows.groups, conditions.conditional(model, leaf, cells[0], place)
     if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over groups and rows
-        each = [conditional(model, leaf, row, place)[1] for row in cells]
+        each = [conditions.conditional(model, leaf, row, place)[1] for row in cells]
         weights, params = rows.weights.ravel(), {name: np.concatenate([own[name] for own in each]) for name in params}
     if levels is None:
         return Answer(weights, family, params, model.schema[of].written, model.schema[of].bounds)
@@ -359,18 +349,18 @@ def drawn(
 ) -> tuple[dict[Key, Any], np.ndarray]:
     """Draw the columns of n new rows under some given values, and the group of each row."""
     given = given_of_leads(model.schema, _mapping(given))
-    rows = given_rows(model, given)
-    sure, conditions = parted(model, given)
+    rows = conditions.given_rows(model, given)
+    sure, limits = conditions.parted(model, given)
     groups = rng.choice(model.n_groups, size=n, p=rows.groups / rows.groups.sum())
-    chunk = model.single(sure) if conditions else rows.chunk
+    chunk = model.single(sure) if limits else rows.chunk
     columns: dict[Key, Any] = {}
     for leaf in model.model.leaves:
         draw = partial(_drawn_leaf, model, leaf, given=sure, chunk=chunk, rng=rng)
-        own = {key: condition for key, condition in conditions.items() if key in leaf.columns}
+        own = {key: condition for key, condition in limits.items() if key in leaf.columns}
         bounds = {
             key: ends for key in leaf.columns if (ends := model.schema[key].bounds) is not None and key not in sure
         }
-        columns |= drawn_inside(draw, groups, bounds, {key: fits(model, key, own[key]) for key in own})
+        columns |= drawn_inside(draw, groups, bounds, {key: conditions.fits(model, key, own[key]) for key in own})
     return columns, groups
 
 
@@ -422,7 +412,7 @@ def _drawn_leaf(
         return held
     cells = None
     if held:
-        cells = np.where([c in held for c in leaf.columns], cells_of_leaf(model, leaf, chunk)[0], np.nan)
+        cells = np.where([c in held for c in leaf.columns], conditions.cells_of_leaf(model, leaf, chunk)[0], np.nan)
     values = leaf.family.draw_columns(_public(model, leaf), leaf.setting, groups, rng, cells)
     if not leaf.columns:
         return {f"{leaf.key}_{i}": part for i, part in enumerate(values)}
@@ -449,7 +439,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
             if not len(rows):
                 continue
             model.refuse_impossible(chunk, possible | ~np.isin(np.arange(chunk.n_rows), rows))
-            cells = cells_of_leaf(model, leaf, chunk)[rows]
+            cells = conditions.cells_of_leaf(model, leaf, chunk)[rows]
             values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
             if (bounds := model.schema[column].bounds) is not None:
                 values = np.clip(values, *bounds)
@@ -509,7 +499,7 @@ def plain_columns(fitted: Fitted) -> list[Key]:
 
 def marginal(fitted: Fitted, column: Key) -> tuple[Family, Params, Sequence[object] | None]:
     """Return the family, the parameters in every group and the categories of one column, also inside a block."""
-    leaf = leaf_with(fitted, column)
+    leaf = conditions.leaf_with(fitted, column)
     leaf.family.refuse_query(column)
     place = leaf.columns.index(column)
     own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)

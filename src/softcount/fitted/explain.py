@@ -323,9 +323,9 @@ def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
 
 
 class DecisionGrid(Struct, frozen=True):
-    """The most probable group over two numeric columns with all others missing, and its probability."""
+    """The most probable group over the ranges of two numeric columns with all others missing, and its probability."""
 
-    columns: tuple[Key, Key]
+    ranges: tuple[tuple[float, float], tuple[float, float]]
     x: np.ndarray
     y: np.ndarray
     likeliest: np.ndarray
@@ -334,7 +334,7 @@ class DecisionGrid(Struct, frozen=True):
 
 def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, int] = (48, 36)) -> DecisionGrid:
     """Evaluate the most probable group at the midpoint of every cell of a (y x x) grid."""
-    (low, high), (below, above) = (column_range(fitted, column) for column in columns)
+    ranges = (low, high), (below, above) = column_range(fitted, columns[0]), column_range(fitted, columns[1])
     x = low + (np.arange(steps[0]) + 0.5) * (high - low) / steps[0]
     y = below + (np.arange(steps[1]) + 0.5) * (above - below) / steps[1]
     across, up = np.meshgrid(x, y)
@@ -345,7 +345,7 @@ def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, in
     with Threads(1) as threads:
         proba = fitted.proba(fitted.table(cells), threads)
     shape = across.shape
-    return DecisionGrid(columns, x, y, proba.argmax(axis=1).reshape(shape), proba.max(axis=1).reshape(shape))
+    return DecisionGrid(ranges, x, y, proba.argmax(axis=1).reshape(shape), proba.max(axis=1).reshape(shape))
 
 
 # The boundary between two classes of normal columns: quadratic, or linear if the variances are shared.

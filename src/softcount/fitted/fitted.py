@@ -20,9 +20,8 @@ from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
 from softcount.fitted.explain import explained
 from softcount.fitted.influence import departures, known_influence
 from softcount.learn.record import Learned
-from softcount.models.base import ClassModel
 from softcount.models.nodes import refuse_families
-from softcount.models.star import LinearStar, Star, WeighedStar
+from softcount.models.star import LinearStar, WeighedStar
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table, open_table
@@ -367,8 +366,9 @@ class Fitted(FittedTable, frozen=True, eq=False):
     @property
     def telling(self) -> Any:
         """The model that predicts groups, with learned weights if there are any."""
-        learned = self.learned_weights
-        return self.model if learned is None else learned.of(self.model)
+        if self.linear is not None:
+            return LinearStar(self.model, self.linear.weights, self.linear.bias)
+        return self.model if self.weights is None else WeighedStar(self.model, self.weights.weights, self.weights.bias)
 
     @property
     def learned_weights(self) -> ColumnWeights | LinearWeights | None:
@@ -497,7 +497,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
         return chunk
 
 
-# Column weights for prediction.
+# Learned weights for prediction.
 
 
 class ColumnWeights(Struct, frozen=True, eq=False):
@@ -507,23 +507,14 @@ class ColumnWeights(Struct, frozen=True, eq=False):
     bias: np.ndarray
     penalty: float
 
-    def of(self, model: ClassModel) -> WeighedStar:
-        assert isinstance(model, Star)
-        return WeighedStar(model, self.weights, self.bias)
-
-
-# Weights of a logistic regression on the features of the families.
-
 
 class LinearWeights(Struct, frozen=True, eq=False):
-    """(groups x features) weights of each leaf in the model's order, class biases, the penalty and the iterations."""
+    """A logistic regression on the features of the families: (groups x features) weights of each leaf.
+
+    The leaves are in the model's order, and every class has a bias.
+    """
 
     weights: tuple[np.ndarray, ...]
     bias: np.ndarray
     penalty: float
     n_iter: int
-
-    def of(self, model: ClassModel) -> LinearStar:
-        assert isinstance(model, Star)
-        weights = {leaf.key: own for leaf, own in zip(model.leaves, self.weights, strict=True)}
-        return LinearStar(model, weights, self.bias)

@@ -383,15 +383,14 @@ class LinearStar(Struct, frozen=True, eq=False):
     """
 
     star: Star
-    weights: Mapping[Key, np.ndarray]
+    weights: Sequence[np.ndarray]  # in the order of the star's leaves
     bias: np.ndarray
 
     def compile(self, params: Params) -> list[Any]:
         """Return the bias, and for every stack the weights of its nodes; the parameters of the star are not used."""
-        return [
-            np.tile(self.bias, (TILE, 1)),
-            *([self.weights[node.key] for node in stack.nodes] for stack in self.star.stacks),
-        ]
+        by_key = dict(zip((leaf.key for leaf in self.star.leaves), self.weights, strict=True))
+        stacks = ([by_key[node.key] for node in stack.nodes] for stack in self.star.stacks)
+        return [np.tile(self.bias, (TILE, 1)), *stacks]
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         joint = _fill(compiled[0], rows, out)

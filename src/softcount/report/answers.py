@@ -228,10 +228,9 @@ def reasons_table(
     return pa.table({**lines, **odds, ours[TOTAL]: pa.array(total)})
 
 
-def find_cells(fitted: Fitted, chunks: Iterable[Chunk], row: int) -> dict[str, str]:
-    """Return the cells of a row, by column or block of columns, as a person reads them."""
-    chunk = next(chunk for chunk in chunks if chunk.start < row <= chunk.start + chunk.n_rows)
-    held = cells(fitted, chunk, row - chunk.start - 1)
+def find_cells(fitted: Fitted, chunk: Chunk) -> dict[str, str]:
+    """Return the cells of the first row of a chunk, by column or block of columns, as a person reads them."""
+    held = cells(fitted, chunk)
     names, parts = labels_in(fitted), {k: value if isinstance(value, tuple) else (value,) for k, value in held.items()}
     return {names[key]: ", ".join(format_cell(part, 6) for part in own) for key, own in parts.items()}
 

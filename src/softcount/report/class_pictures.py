@@ -27,7 +27,6 @@ from softcount.pictures.chart import (
     Chart,
     Line,
     Points,
-    Range,
     Regions,
     bar_chart,
     class_lines,
@@ -194,14 +193,9 @@ def _add_regions(
     redaction: Redaction,
 ) -> None:  # fmt: skip
     grid = decision_grid(fitted, columns)
-    ranges: list[Range] = []
-    for at in (grid.x, grid.y):
-        half = (at[1] - at[0]) / 2
-        ranges.append((float(at[0] - half), float(at[-1] + half)))
-    (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, ranges[0], ranges[1]), *plane_marks(points)]
-    chart = Chart(
-        "regions by the likeliest class", marks, Axis(x, ranges[0]), Axis(y, ranges[1]), _legend(names), height=230
-    )
+    (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, *grid.ranges), *plane_marks(points)]
+    axes = Axis(x, grid.ranges[0]), Axis(y, grid.ranges[1])
+    chart = Chart("regions by the likeliest class", marks, *axes, _legend(names), height=230)
     across = range(0, len(grid.x), 8)
     headings = (f"{y} \\ {x}", *(redaction.number(float(grid.x[at]), 3) for at in across))
     rows = []

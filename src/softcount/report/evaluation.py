@@ -122,11 +122,9 @@ def add_overconfidence(page: Page, evaluation: Evaluation, remedy: str = "", bin
 
 def add_calibration(page: Page, found: Calibration) -> None:
     """Add how the probabilities are corrected, what that did, and their reliability afterwards."""
-    record = calibration_record(found)
-    assert record is not None
     how = f"temperature {format_number(found.temperature, 3)}" if found.temperature is not None else "isotonic curves"
-    loss = " -> ".join(format_number(value) for value in record["log_loss"].values())
-    error = " -> ".join(format_number(value, 3) for value in record["calibration_error"].values())
+    loss = " -> ".join(map(format_number, (found.log_loss_before, found.log_loss_after)))
+    error = " -> ".join(format_number(calibration_error(bins), 3) for bins in (found.before, found.after))
     rows = format_count(found.rows, "row")
     page.line(f"calibrated ({how}) on {rows} held out in five folds: log-loss {loss}, calibration error {error}")
     _add_bins(page, found.after)
