@@ -319,15 +319,14 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
         return _part(meter, task(), members, anomalies)
 
     parts, groups = list(threads.map(work, table.tasks())), fitted.n_groups
-    mass, entropy = sum(part.mass for part in parts), sum(part.entropy for part in parts)
-    sizes = sum((part.sizes for part in parts), np.zeros(groups))
-    unsure = sum((part.unsure for part in parts), np.zeros((2, groups)))
+    sizes, members_of, unsure = sum((part.sums for part in parts), np.zeros((3, groups)))
+    mass, entropy = float(sizes.sum()), sum(part.entropy for part in parts)
     figures = np.concatenate([NO_FIGURES, *(part.figures for part in parts)], axis=1)
     most, least, worst = _rank_rows(figures, groups, members, anomalies)
     classes = [
         ClassMembers(
             float(sizes[g]),
-            float(unsure[1, g] / unsure[0, g]) if unsure[0, g] > 0 else 0.0,
+            float(unsure[g] / members_of[g]) if members_of[g] > 0 else 0.0,
             *([ClassMember(int(row), float(p)) for row, p in figures[[0, 4]][:, own[g]].T] for own in (most, least)),
         )
         for g in range(groups)
@@ -355,10 +354,8 @@ def membership_entropy(members: np.ndarray) -> np.ndarray:
 
 
 class _ChunkPart(Struct, frozen=True):
-    mass: float
+    sums: np.ndarray  # (3, groups): weights by most probable group; of memberships, weights, and weights times entropy
     entropy: float
-    sizes: np.ndarray  # weighted number of rows by most probable group
-    unsure: np.ndarray  # (2, groups): sums of membership weights, and of weights times entropy
     figures: np.ndarray  # of the first rows: row, most probable group (-1: none), score, log-odds, probability
     impossible: int
     worst_rows: list[int]
@@ -369,18 +366,16 @@ NO_FIGURES = np.empty((5, 0))
 
 
 def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _ChunkPart:
-    groups, mass, entropy = meter.fitted.n_groups, 0.0, 0.0
-    sizes, unsure, parts, row = np.zeros(groups), np.zeros((2, groups)), [NO_FIGURES], chunk.start
+    groups, entropy, parts, row = meter.fitted.n_groups, 0.0, [NO_FIGURES], chunk.start
+    sums = np.zeros((3, groups))
     for tile in tiles(chunk):
         scores = meter.measure(tile)
         possible, best = scores.members.any(axis=1), scores.members.argmax(axis=1)
         weight = possible.astype(float) if tile.weights is None else np.where(possible, tile.weights, 0.0)
         own, top = membership_entropy(scores.members), scores.members[np.arange(len(best)), best]
         rest = np.where(np.arange(groups) == best[:, None], 0.0, scores.members).sum(axis=1)
-        mass += float(weight.sum())
         entropy += float(weight @ own)
-        sizes += np.bincount(best, weight, minlength=groups)
-        unsure += np.stack([weight, weight * own]) @ scores.members
+        sums += [np.bincount(best, weight, minlength=groups), *(np.stack([weight, weight * own]) @ scores.members)]
         with np.errstate(divide="ignore", invalid="ignore"):
             margin = np.log(top) - np.log(rest)
         rows = row + np.arange(len(best))
@@ -390,7 +385,7 @@ def _part(meter: SurpriseMeter, chunk: Chunk, members: int, anomalies: int) -> _
     most, least, worst = _rank_rows(figures, groups, members, anomalies)
     kept = figures[:, np.unique(np.concatenate([*most, *least, worst]))]
     odd = (chunk.start + worst).tolist(), part_of(chunk, worst)
-    return _ChunkPart(mass, entropy, sizes, unsure, kept, int(np.isposinf(figures[2]).sum()), *odd)
+    return _ChunkPart(sums, entropy, kept, int(np.isposinf(figures[2]).sum()), *odd)
 
 
 def _rank_rows(

@@ -121,12 +121,9 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
             condition, invert = condition_of(value), partial(_invert, spec, rule)
             found[rule.lead] = invert(value) if condition is None else condition.map(invert, rule.slope < 0)
             continue
-        levels, condition = Levels(wording.column(spec.key), own_levels(spec)), condition_of(value)
-        if condition is None:
-            allowed = [levels.levels[levels.place(value)]]
-        else:
-            fits = zip(levels.levels, condition.allows(levels), strict=True)
-            allowed = [level for level, is_allowed in fits if is_allowed]
+        levels, condition = Levels(wording.column(spec.key), own_levels(spec)), condition_of(value) or any_of(value)
+        fits = zip(levels.levels, condition.allows(levels), strict=True)
+        allowed = [level for level, is_allowed in fits if is_allowed]
         if rule.lead is None:
             if not allowed:
                 raise impossible()
