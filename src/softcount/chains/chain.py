@@ -35,21 +35,19 @@ class Chain(Struct, frozen=True, eq=False):
     def order(self) -> int:
         return self.predictions.order
 
-    def score_steps(self, codes: np.ndarray, starts: np.ndarray) -> ScoredSteps:
-        alphabet = self.counts.alphabet
-        digits, starts = alphabet.digits(codes, starts)
-        steps = steps_of(digits, starts, alphabet, self.order)
-        of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[steps.rows]
-        return ScoredSteps(digits, starts, steps, of, self.predictions.of_steps(steps))
+    def score_steps(self, codes: np.ndarray, starts: np.ndarray) -> tuple[StepKeys, np.ndarray]:
+        """Return the known steps and the probability of each."""
+        steps = steps_of(codes, starts, self.counts.alphabet, self.order)
+        return steps, self.predictions.of_steps(steps.keys, steps.known)
 
     def log_probabilities(self, codes: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the log-probability of each sequence, summed over missing steps, and its number of known steps."""
-        found = self.score_steps(codes, starts)
-        digits, starts, steps, order = found.digits, found.starts, found.steps, self.order
-        whole = steps.known >= np.minimum(steps.rows - starts[found.of], order)
+        steps, probabilities = self.score_steps(codes, starts)
+        digits, starts, order = steps.digits, steps.starts, self.order
+        whole = steps.known >= np.minimum(steps.age, order)
         with np.errstate(divide="ignore"):
-            logs = np.log(found.probabilities)
-        out = np.bincount(found.of[whole], logs[whole], minlength=len(starts) - 1).astype(np.float64)
+            logs = np.log(probabilities)
+        out = np.bincount(steps.sequence[whole], logs[whole], minlength=len(starts) - 1).astype(np.float64)
         after = cache(self.predictions.after)
         gaps = np.flatnonzero(digits == GAP)
         places = np.searchsorted(starts, gaps, "right") - 1
@@ -64,7 +62,7 @@ class Chain(Struct, frozen=True, eq=False):
         for first, last, at in runs:
             before = digits[max(int(starts[at]), first - order) : first].tolist()
             out[at] += self._pass_gaps(before, digits[first:last].tolist(), after)[1]
-        return out, np.bincount(found.of, minlength=len(starts) - 1)
+        return out, np.bincount(steps.sequence, minlength=len(starts) - 1)
 
     def next_probabilities(self, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """Return the probabilities of the step after each sequence, of shape (sequences, predicted symbols)."""
@@ -194,14 +192,6 @@ class Chain(Struct, frozen=True, eq=False):
                 digits.append(digit)
             drawn.append(digits[first:])
         return drawn
-
-
-class ScoredSteps(Struct, frozen=True, eq=False):
-    digits: np.ndarray
-    starts: np.ndarray
-    steps: StepKeys
-    of: np.ndarray
-    probabilities: np.ndarray
 
 
 # -- the long run

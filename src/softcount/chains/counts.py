@@ -68,24 +68,31 @@ class Alphabet(Struct, frozen=True, eq=False):
 class StepKeys(Struct, frozen=True, eq=False):
     """Known steps, each with its contexts: `keys[j][i]` encodes the symbol of step i and the j steps before it.
 
-    `known[i]` is the number of known steps before step i, at most the order; its longer keys are invalid. `rows` holds
-    the position of each step in the digits.
+    `known[i]` is the number of known steps before step i, at most the order; its longer keys are invalid. `digits` are
+    those of all steps and `starts` the first of each sequence. Step i is digit `rows[i]`, with `age[i]` digits before
+    it in the sequence `sequence[i]`.
     """
 
     keys: list[np.ndarray]
     known: np.ndarray
+    digits: np.ndarray
+    starts: np.ndarray
     rows: np.ndarray
+    sequence: np.ndarray
+    age: np.ndarray
 
 
-def steps_of(digits: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int) -> StepKeys:
-    """Return every known step with its contexts up to the order.
+def steps_of(codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int) -> StepKeys:
+    """Return every known step of concatenated sequences with its contexts up to the order.
 
     A context ends at a gap and at the start of a sequence. The symbol is the last digit of a key, the oldest step the
     first.
     """
     alphabet.check_order(order)
+    digits, starts = alphabet.digits(codes, starts)
     rows = np.flatnonzero(digits > 0)
-    age = rows - np.repeat(starts[:-1], np.diff(starts))[rows]
+    sequence = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[rows]
+    age = rows - starts[sequence]
     key = digits[rows].copy()
     keys, known, power = [key], np.zeros(len(rows), dtype=np.int64), 1
     going = np.ones(len(rows), dtype=bool)
@@ -96,7 +103,7 @@ def steps_of(digits: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: 
         known += going
         key = key + np.where(going, before, 0) * power
         keys.append(key)
-    return StepKeys(keys, known, rows)
+    return StepKeys(keys, known, digits, starts, rows, sequence, age)
 
 
 def summed(keys: np.ndarray, *values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -219,9 +226,8 @@ def count_contexts(
 
         alone, pairs = count_pairs(codes, starts, weights, alphabet.base)
         return ContextCounts(alphabet, (ContextLevel.dense(alone), ContextLevel.dense(pairs.ravel()))[: order + 1])
-    digits, begins = alphabet.digits(codes, starts)
-    found = steps_of(digits, begins, alphabet, order)
-    each = None if weights is None else np.repeat(weights, np.diff(begins))[found.rows]
+    found = steps_of(codes, starts, alphabet, order)
+    each = None if weights is None else weights[found.sequence]
     levels = []
     for back, keys in enumerate(found.keys):
         has = found.known >= back
@@ -301,14 +307,15 @@ class Predictions(Struct, frozen=True, eq=False):
     def order(self) -> int:
         return len(self.levels) - 1
 
-    def of_steps(self, steps: StepKeys) -> np.ndarray:
-        nothing = np.asarray(self.measure[steps.keys[0] - 1])
+    def of_steps(self, keys: Sequence[np.ndarray], known: np.ndarray) -> np.ndarray:
+        """Return the probability of each step, given its `keys` and number of `known` steps as in `StepKeys`."""
+        nothing = np.asarray(self.measure[keys[0] - 1])
         found = nothing.copy()
-        for back, level in enumerate(self.levels[: len(steps.keys)]):
-            has = np.flatnonzero(steps.known >= back)
-            keys = steps.keys[back][has]
-            share = _look_up(level.keys, level.shares, keys, 0.0)
-            rest = _look_up(level.contexts, level.rest, keys // self.alphabet.base, np.nan)
+        for back, level in enumerate(self.levels[: len(keys)]):
+            has = np.flatnonzero(known >= back)
+            own = keys[back][has]
+            share = _look_up(level.keys, level.shares, own, 0.0)
+            rest = _look_up(level.contexts, level.rest, own // self.alphabet.base, np.nan)
             met = ~np.isnan(rest)
             has, share, rest = has[met], share[met], rest[met]
             found[has] = share + rest * (nothing if self.alone else found)[has]
@@ -320,9 +327,8 @@ class Predictions(Struct, frozen=True, eq=False):
         for back in range(counts.order + 1):
             level = counts.starting(back)
             keys = [level.keys % base ** (length + 1) for length in range(back + 1)]
-            steps = StepKeys(keys, np.full(len(level.keys), back), np.arange(len(level.keys)))
             with np.errstate(divide="ignore"):
-                found += float(level.counts @ np.log(self.of_steps(steps)))
+                found += float(level.counts @ np.log(self.of_steps(keys, np.full(len(level.keys), back))))
         return found
 
     def after(self, context: Sequence[int]) -> np.ndarray:

@@ -87,14 +87,13 @@ class StepBlocks(Struct, frozen=True, eq=False):
         cls, codes: np.ndarray, starts: np.ndarray, alphabet: Alphabet, order: int, weights: np.ndarray | None
     ) -> StepBlocks:
         """Assign whole sequences to blocks by a hash of their numbers, or runs of steps if there are few sequences."""
-        digits, begins = alphabet.digits(codes, starts)
-        steps = steps_of(digits, begins, alphabet, order)
-        each = None if weights is None else np.repeat(weights, np.diff(begins))[steps.rows]
+        steps = steps_of(codes, starts, alphabet, order)
+        each = None if weights is None else weights[steps.sequence]
         sequences = len(starts) - 1
         if sequences >= FEW_SEQUENCES:
             mixed = np.arange(sequences, dtype=np.uint64) * np.uint64(11400714819323198485)
             place = np.argsort(np.argsort(mixed, kind="stable"), kind="stable") / sequences
-            share = np.repeat(place, np.diff(begins))[steps.rows]
+            share = place[steps.sequence]
         else:
             share = np.arange(len(steps.rows)) / max(1, len(steps.rows))
         edges = 2.0 ** -np.arange(BLOCKS - 1, 0, -1)

@@ -322,24 +322,24 @@ class MarkovChain(SequencePages, Estimator):
         is known since the gap. `gain` is how many bits fewer that is than without any context.
         """
         coded, chain = self._read(X), self._chain
-        found = chain.score_steps(coded.codes, coded.sequences.starts)
-        rows, digits = found.steps.rows, found.digits
+        steps, probabilities = chain.score_steps(coded.codes, coded.sequences.starts)
+        rows, digits = steps.rows, steps.digits
         contexts = [
             tuple(digits[row - back : row].tolist())
-            for row, back in zip(rows.tolist(), found.steps.known.tolist(), strict=True)
+            for row, back in zip(rows.tolist(), steps.known.tolist(), strict=True)
         ]
         best = {context: int(self.predictions_.after(context).argmax()) for context in set(contexts)}
         with np.errstate(divide="ignore"):
-            bits, plain = -np.log2(found.probabilities), -np.log2(self.predictions_.after(())[digits[rows] - 1])
+            bits, plain = -np.log2(probabilities), -np.log2(self.predictions_.after(())[digits[rows] - 1])
         names, between = self.next_symbols_, "" if self._is_text else " "
         before = [self.begin_, *map(str, self.symbols_)]
         table = arrow_table(
             {
-                "sequence": [str(coded.sequences.names[at]) for at in found.of.tolist()],
-                "step": rows - found.starts[found.of] + 1 - self.ends,
+                "sequence": [str(coded.sequences.names[at]) for at in steps.sequence.tolist()],
+                "step": steps.age + 1 - self.ends,
                 "symbol": [str(names[digit - 1]) for digit in digits[rows].tolist()],
                 "after": [between.join(before[digit] for digit in context if digit != GAP) for context in contexts],
-                "probability": found.probabilities,
+                "probability": probabilities,
                 "bits": bits,
                 "gain": plain - bits,
                 "likeliest": [str(names[best[context]]) for context in contexts],

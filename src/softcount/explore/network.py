@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.chains.counts import StepKeys
 from softcount.errors import DataError, ResourceError
 from softcount.explore.classes import level_document, note_left_out
 from softcount.explore.numbers import number_document, pack
@@ -132,7 +131,7 @@ def after_contexts(predictions: Predictions, before: int, first: bool) -> np.nda
     keys = [digits[-1]]
     for back in range(1, known + 1):
         keys.append(keys[-1] + digits[-1 - back] * alphabet.base**back)
-    found = predictions.of_steps(StepKeys(keys, np.full(digits.shape[1], known), np.arange(digits.shape[1])))
+    found = predictions.of_steps(keys, np.full(digits.shape[1], known))
     if alphabet.ends:
         over = (digits[:-1] == size).any(axis=0)
         found = np.where(over, digits[-1] == size, found)

@@ -46,7 +46,7 @@ from softcount.models.numeric_parts import NumberPart
 from softcount.models.stacks import Kernels, Stack
 from softcount.networks.elimination import ROOM, Evidence
 from softcount.networks.network import Network
-from softcount.networks.queries import Questions, pick_levels
+from softcount.networks.queries import Questions
 from softcount.run.local import Runner
 from softcount.sources import wording
 from softcount.table import Chunk, Table
@@ -357,10 +357,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         """Return (rows x configurations) probabilities of the discrete nodes that the leaf of a number depends on."""
         if not number.scope:
             return np.ones((evidence.rows, 1))
-        found = self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1)
-        if (found.sum(axis=1) <= 0).any():
-            raise impossible("network")
-        return found
+        return _require_possible(self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1))
 
     def counted(self, table: Table) -> Counts:
         total: Counts | None = None
@@ -475,7 +472,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         if any(self.is_number(name) for name in asked):
             raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
         nodes = [self._discrete(name) for name in asked]
-        shares = _require_possible(self.questions.posterior(nodes, evidence)[0])
+        [shares] = _require_possible(self.questions.posterior(nodes, evidence))
         names = [self.levels[name] for name in asked]
         return {
             tuple(own[i] for own, i in zip(names, place, strict=True)): float(share)
@@ -491,18 +488,18 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     def _each(self, asked: list[Key], ready: NetRows, evidence: Evidence) -> dict[Key, Any]:
         leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
         shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
-        answers = {name: self._leveled(name, own[0]) for name, own in zip(leveled, shares, strict=True)}
+        answers = {name: self._leveled(name, own) for name, own in zip(leveled, shares, strict=True)}
         return {name: answers[name] if name in answers else self._one(name, ready, evidence) for name in asked}
 
     def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Probabilities | Answer | IntervalAnswer:
         if self.is_number(of):
             number = self.number(of)
             return Answer(self._shares(number, evidence)[0], *number.spread(ready), self.schema[of].written)
-        return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence)[0])
+        return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence))
 
     def _leveled(self, of: Key, shares: np.ndarray) -> Probabilities | IntervalAnswer:
         """Return category -> probability, or an answer for a discretised number."""
-        shares = _require_possible(shares)
+        [shares] = _require_possible(shares)
         if of in self.net.cuts:
             return IntervalAnswer(shares, self.net.density_within(of), self.schema[of].written)
         return dict(zip(levels_as_written(self.schema, of, self.levels[of]), map(float, shares), strict=True))
@@ -562,12 +559,11 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         return {name: as_written(self.schema, key, whole[key]) for key, name in labels(whole).items()}
 
     def _drawn_codes(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the discrete nodes in topological order, each given its parents."""
+        """Draw the discrete nodes in topological order, each from its table. `SampledLanes` takes 1.6 times as long."""
         codes = np.empty((n, len(self.net.sizes)), dtype=np.int64)
-        for node in self.net.discrete.order:
-            parents = self.net.discrete.parents[node]
-            shares = self.compiled[0][node][tuple(codes[:, parents].T)] if parents else self.compiled[0][node][None]
-            codes[:, node] = pick_levels(np.broadcast_to(shares, (n, shares.shape[1])), rng)
+        for node, parents in ((node, self.net.discrete.parents[node]) for node in self.net.discrete.order):
+            edges = np.cumsum(self.compiled[0][node], axis=-1)[tuple(codes[:, parents].T) if parents else None]
+            codes[:, node] = (rng.random(n)[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
         return codes
 
     def _drawn_in_intervals(self, key: Key, rng: np.random.Generator, intervals: np.ndarray) -> dict[Key, np.ndarray]:
@@ -654,7 +650,7 @@ def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _require_possible(shares: np.ndarray) -> np.ndarray:
-    if shares.sum() <= 0:
+    if (shares.reshape(len(shares), -1).sum(axis=1) <= 0).any():
         raise impossible("network")
     return shares
 

@@ -332,12 +332,14 @@ def rearrange(array: np.ndarray, old: Net, new: Net, key: Key, own: bool, guess:
     sizes = [len(levels_of(old.nodes[name]) or ()) for name in ([*before, key] if own else before)]
     laid = array.reshape((*sizes, *rest))
     turned = laid.transpose([*(before.index(name) for name in after), *range(len(before), laid.ndim)])
-    # One place after the last category of `old` for those that it lacks; an axis in front, as a node alone has none.
-    room = [(0, 0), *((0, 1) for _ in axes), *((0, 0) for _ in rest)]
-    padded = np.pad(turned[None], room, mode="mean" if guess else "constant")
     spelt = str if guess else lambda level: level
-    places = (_places(old.nodes[name], new.nodes[name], spelt) for name in axes)
-    found: np.ndarray = padded[np.ix_([0], *places, *map(range, rest))]
+    places = [_places(old.nodes[name], new.nodes[name], spelt) for name in axes]
+    if any(size in own_places for size, own_places in zip(turned.shape, places, strict=False)):
+        # One place after the last category of `old` for those that it lacks.
+        room = [(0, 1) if axis < len(axes) else (0, 0) for axis in range(turned.ndim)]
+        turned = np.pad(turned, room, mode="mean" if guess else "constant")
+    # An axis in front, because the table of a number alone may have none.
+    found: np.ndarray = turned[None][np.ix_([0], *places, *map(range, rest))]
     return found.reshape((new.nodes[key].setting.groups, *((-1,) if own else rest)))
 
 

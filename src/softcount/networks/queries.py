@@ -305,8 +305,8 @@ class Questions(Struct, frozen=True, dict=True):
         for node in self.graph.order:
             rows = np.flatnonzero(codes[:, node] < 0)
             if len(rows):
-                some = replace(evidence, codes=codes).take(rows)
-                codes[rows, node] = pick_levels(self.posterior([node], some), rng)
+                edges = np.cumsum(self.posterior([node], replace(evidence, codes=codes).take(rows)), axis=1)
+                codes[rows, node] = (rng.random(len(rows))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1)
         return codes
 
     def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
@@ -393,12 +393,6 @@ class Questions(Struct, frozen=True, dict=True):
         root = of[0] if len(of) == 1 and of != EVERYTHING else ()
         layout = Layout.build(self.graph, self.sizes, nodes, known, self.room, root)
         return PrunedTree.of(layout, self.tables, self.graph.families)
-
-
-def pick_levels(shares: Array, rng: np.random.Generator) -> Array:
-    """Draw a level for each row in proportion to its shares."""
-    edges = np.cumsum(shares, axis=1)
-    return np.asarray((rng.random(len(shares))[:, None] * edges[:, -1:] >= edges[:, :-1]).sum(axis=1))
 
 
 def check_different(of: Sequence[int]) -> None:

@@ -252,12 +252,9 @@ def transition_block(rows: Sequence[Sequence[Any] | str | None], reading: Readin
     codes = np.array([0 if step is None else place[step] for step in flat], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum([len(row) for row in steps])]).astype(np.int64)
     alphabet, order = Alphabet(len(place), ends=True), reading.ngrams[0]
-    digits, begins = alphabet.digits(codes, starts)
-    found = steps_of(digits, begins, alphabet, order)
-    of = np.repeat(np.arange(len(rows)), np.diff(begins))[found.rows]
-    age = found.rows - begins[of]
-    kept = (digits[found.rows] <= len(place)) & (found.known == np.minimum(age, order))
-    pairs, counts = np.unique(np.stack([of[kept], found.keys[order][kept]]), axis=1, return_counts=True)
+    found = steps_of(codes, starts, alphabet, order)
+    kept = (found.digits[found.rows] <= len(place)) & (found.known == np.minimum(found.age, order))
+    pairs, counts = np.unique(np.stack([found.sequence[kept], found.keys[order][kept]]), axis=1, return_counts=True)
     keys, ids = np.unique(pairs[1], return_inverse=True)
     ends = np.searchsorted(pairs[0], np.arange(len(rows) + 1))
     names = ["", *place]
