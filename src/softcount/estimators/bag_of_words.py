@@ -27,7 +27,7 @@ from softcount.files.other_models import vocabulary_document, vocabulary_of
 from softcount.files.schema import reading_document
 from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
-from softcount.sources.frames import is_missing
+from softcount.sources.frames import CellType, cell_type, is_missing
 from softcount.table import Table
 from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of, vocabulary
 from softcount.text.count_words import cut
@@ -101,18 +101,15 @@ def _as_arrow(X: Any) -> Any:
     try:
         if not isinstance(X, (pa.Array, pa.ChunkedArray)):
             X = pa.chunked_array(X) if hasattr(X, "__arrow_c_stream__") else pa.array(X)
-        if pa.types.is_dictionary(X.type):
-            X = X.cast(X.type.value_type)
-        if pa.types.is_string_view(X.type):
-            X = X.cast(pa.large_string())
     except (pa.ArrowException, UnicodeError):  # Python objects that are not all text
         return None
-    if pa.types.is_string(X.type) or pa.types.is_large_string(X.type):
+    kind = X.type.value_type if pa.types.is_dictionary(X.type) else X.type
+    if cell_type(kind) is CellType.TEXT:
         return X
     # Bytes may be any text, and pandas keeps a column without a single document as NaN: these are read cell by cell.
-    binary = pa.types.is_binary(X.type) or pa.types.is_large_binary(X.type) or pa.types.is_binary_view(X.type)
-    if not (binary or pa.types.is_null(X.type) or pa.types.is_floating(X.type)):
-        raise DataError(f"documents are text, but this column holds {X.type}. Give a column of strings.")
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    if not (binary or pa.types.is_null(kind) or pa.types.is_floating(kind)):
+        raise DataError(f"documents are text, but this column holds {kind}. Give a column of strings.")
     return None
 
 

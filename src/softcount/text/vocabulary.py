@@ -10,11 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy import sparse
+from softcount.core.lazy import lazy_function, sparse
 from softcount.errors import DataError
 from softcount.text.count_words import WordBlock
 from softcount.text.word_list import Words, read_only, worth_bytes, worth_words
 from softcount.text.words import Reading
+
+divide_by_sums = lazy_function("sklearn.utils.sparsefuncs_fast", "inplace_csr_row_normalize_l1")
+divide_by_lengths = lazy_function("sklearn.utils.sparsefuncs_fast", "inplace_csr_row_normalize_l2")
 
 TOO_MANY = 4
 """With `max_words`: if this many times as many words are in memory, the rarer half is given up."""
@@ -347,33 +350,18 @@ def weighted(
     """
     if weighting == "count" and not unit:
         return counts
-    data = counts.data.astype(np.float64, copy=False)
+    counts.data = counts.data.astype(np.float64, copy=False)
     if weighting in ("binary", "idf"):
-        data[:] = 1.0
+        counts.data[:] = 1.0
     if weighting == "tf" or (weighting == "tfidf" and not unit):
-        _divide(data, counts.indptr, _row_sums(data, counts.indptr))
+        divide_by_sums(counts)
     if weighting in ("idf", "tfidf"):
         if idf is None:
             raise DataError(f"weighting={weighting!r} needs to know how rare words are: fit first.")
-        data *= idf[counts.indices]
+        counts.data *= idf[counts.indices]
     if unit:
-        _divide(data, counts.indptr, np.sqrt(_row_sums(data * data, counts.indptr)))
-    counts.data = data
+        divide_by_lengths(counts)
     return counts
-
-
-def _row_sums(data: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """The sum of each row's cells; 0 for a row without any."""
-    sums = np.zeros(len(indptr) - 1)
-    there = np.flatnonzero(np.diff(indptr))  # reduceat gives an empty row the next row's first cell
-    if len(there):
-        sums[there] = np.add.reduceat(data, indptr[there], dtype=np.float64)
-    return sums
-
-
-def _divide(data: np.ndarray, indptr: np.ndarray, by: np.ndarray) -> None:
-    """Divide each row by its number, where it is; rows of number 0 stay as they are."""
-    data /= np.repeat(np.where(by > 0, by, 1.0), np.diff(indptr))
 
 
 # -- hashed columns in place of a vocabulary, the same on every machine
