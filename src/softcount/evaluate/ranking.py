@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from softcount.core.ranges import Amount, NotNegative, Positive, Share
 from softcount.errors import DataError
 from softcount.fitted.decisions import Threshold, called
 from softcount.fitted.fitted import Bin, calibration_error
@@ -27,12 +28,12 @@ class LiftLine(Struct, frozen=True):
     """
 
     part: int
-    rows: float
-    of_class: float
-    share: float
-    lift: float
-    captured: float
-    lift_so_far: float
+    rows: Positive
+    of_class: NotNegative
+    share: Share
+    lift: NotNegative
+    captured: Share
+    lift_so_far: NotNegative
 
 
 class Ranking(Struct, frozen=True, eq=False):
@@ -245,7 +246,7 @@ class Evaluation(Struct, frozen=True):
     """
 
     how: str
-    n_rows: int
+    n_rows: Amount
     accuracy: float
     log_loss: float
     baseline_accuracy: float
@@ -256,9 +257,9 @@ class Evaluation(Struct, frozen=True):
     reliability: tuple[Bin, ...] = ()
     brier: float = float("nan")
     baseline_brier: float = float("nan")
-    confusion: tuple[tuple[float, ...], ...] = ()
+    confusion: tuple[tuple[NotNegative, ...], ...] = ()
     auc: float = float("nan")
-    confusions: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    confusions: tuple[tuple[tuple[NotNegative, ...], ...], ...] = ()
     lift: tuple[tuple[LiftLine, ...], ...] = ()
 
     @property

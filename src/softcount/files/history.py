@@ -5,8 +5,6 @@ Only the calibration changes the model's answers, but reports show the rest, so 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,21 +14,19 @@ from msgspec.structs import asdict, replace
 from softcount.evaluate.ranking import Evaluation
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
 from softcount.files.validate import check_names
-from softcount.fitted.fitted import METHODS, Bin, Calibration
+from softcount.fitted.fitted import METHODS, Calibration
 from softcount.learn.record import FitRecord, Learned, Trial
 from softcount.table.column_summary import ColumnSummary
 from softcount.table.schema import Field, Schema
 
 MOST_CONFUSED = 200
 """Maximum number of classes for which the confusion table is kept."""
-MOST_ROWS = 2**53
-"""Maximum number of rows: doubles count exactly up to here."""
-MORE_THAN_ONE = 1 + 1e-9
 FIGURES = (
     "accuracy", "baseline_accuracy", "balanced_accuracy", "baseline_balanced_accuracy", "auc",
     "log_loss", "baseline_log_loss", "brier", "baseline_brier",
 )  # fmt: skip
 SHARES = FIGURES[:5]
+LARGEST_LOSS = 2.0**53
 RECORD = "the record of its fit"
 
 
@@ -79,23 +75,14 @@ def calibration_from(document: Any, arrays: Arrays, groups: int, known: bool) ->
     found = decode(Calibration, document, arrays, "calibration", "its calibration")
     wanted = 0 if found.method == "temperature" else 1 if groups == 2 else groups
     sound = known and groups > 1 and found.method in METHODS and len(found.curves) == wanted and found.rows > 0
-    sound = sound and (found.temperature is None) == (wanted > 0)
-    sound = sound and (found.temperature is None or found.temperature > 0) and bool(found.before and found.after)
-    require(sound and min(found.log_loss_before, found.log_loss_after) >= 0, "its calibration makes no sense.")
-    _check_bins((*found.before, *found.after))
+    sound = sound and (found.temperature is None) == (wanted > 0) and bool(found.before and found.after)
+    require(sound, "its calibration makes no sense.")
     for k, curve in enumerate(found.curves, 1):
         odds, share = (finite_array(x, None, f"curve {k} of its calibration") for x in (curve.odds, curve.share))
         rising = odds.ndim == 1 and odds.shape == share.shape and len(odds) > 0 and bool((np.diff(odds) > 0).all())
         rising = rising and bool(((share > 0) & (share < 1)).all()) and not (np.diff(share) < 0).any()
         require(rising, f"curve {k} of its calibration does not rise from point to point.")
     return found
-
-
-def _check_bins(bins: Iterable[Bin]) -> None:
-    for part in bins:
-        shares = (part.low, part.high, part.stated, part.right)
-        sound = part.rows > 0 and min(shares) >= 0 and max(shares) <= MORE_THAN_ONE
-        require(sound, "its table of reliability makes no sense: it holds shares that are none.")
 
 
 # -- the record for reports
@@ -118,19 +105,15 @@ def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord
     _require(isinstance(document, dict) and "evaluation" in document, "it is none")
     tried = document["evaluation"]
     record = decode(FitRecord, document | {"evaluation": None}, {}, "record", RECORD)
-    _require(min(record.gains, default=0.0) >= 0, "a gain is below zero")
-    if record.provenance is not None:
-        _require(re.fullmatch("[0-9a-f]{64}", record.provenance.sha256 or "0" * 64), "the sum of its data is none")
     if record.table is not None:
         rows, last = record.table.rows, len(schema.used) - 1
         _require(len(record.table.columns) == last + 1, "it summarises other columns than the schema has")
-        _require(0 <= rows <= MOST_ROWS, "it has no number of rows")
         for column, spec in zip(record.table.columns, schema.used, strict=True):
             _check_column(column, spec, rows)
-        pairs = [max(a, b) <= last and min(a, b, n) >= 0 and n <= rows for a, b, n in record.table.together]
+        pairs = [max(a, b) <= last and n <= rows for a, b, n in record.table.together]
         _require(all(pairs), "columns that are missing together are not there")
-        _require(0 <= (record.table.copies or 0) <= rows, "there are more copies than rows")
-        _require(0 <= record.table.unlabelled <= rows, "there are more rows without a class than rows")
+        _require((record.table.copies or 0) <= rows, "there are more copies than rows")
+        _require(record.table.unlabelled <= rows, "there are more rows without a class than rows")
     if tried is None:
         return record
     _require(classes is not None, "a model without known classes was tried on some")
@@ -143,36 +126,30 @@ def _require(sound: object, wrong: str) -> None:
 
 def _evaluation_from(document: Any, groups: int) -> Evaluation:
     found = decode(Evaluation, document, {}, "record", RECORD, infinite=FIGURES)
-    _require(0 <= found.n_rows <= MOST_ROWS, "it was tried on no number of rows")
     for name in FIGURES:
-        value, most = getattr(found, name), 1.0 if name in SHARES else MOST_ROWS
+        value, most = getattr(found, name), 1.0 if name in SHARES else LARGEST_LOSS
         _require(np.isnan(value) or 0 <= value <= most, f"its {name} is {value:g}")
     for fold in found.folds:
         _require(fold.keys() == {"accuracy", "log_loss", "rows"}, "a fold lacks a figure")
         _require(min(fold.values()) >= 0 and fold["accuracy"] <= 1, "the figures of a fold are none")
     for table in [*found.confusions, *([found.confusion] if found.confusion else [])]:
-        sound = len(table) == groups and all(len(line) == groups and min(line) >= 0 for line in table)
-        _require(sound, "its confusion table has another number of classes, or counts below zero")
-    _check_bins(found.reliability)
+        sound = len(table) == groups and all(len(line) == groups for line in table)
+        _require(sound, "its confusion table has another number of classes")
     _require(len(found.lift) in (0, groups), "its lift is of another number of classes")
-    for line in (line for lines in found.lift for line in lines):
-        sound = line.rows > 0 and 0 <= line.of_class <= line.rows * MORE_THAN_ONE and 0 <= line.share <= MORE_THAN_ONE
-        _require(sound, "its lift holds more rows of a class than there are")
-        sound = min(line.lift, line.lift_so_far, line.captured) >= 0 and line.captured <= MORE_THAN_ONE
-        _require(sound, "its lift is none")
+    sound = all(line.of_class <= line.rows * (1 + 1e-9) for lines in found.lift for line in lines)
+    _require(sound, "its lift holds more rows of a class than there are")
     return found
 
 
 def _check_column(found: ColumnSummary, spec: Field, rows: int) -> None:
     name = f"{spec.key!r:.40}"
     _require(found.key == spec.key, f"it summarises {found.key!r:.40}, not {name}")
-    cells = (found.there, found.missing, found.unseen)
-    _require(min(cells) >= 0 and sum(cells) == rows, f"the cells of {name} are not as many as the rows")
+    _require(found.there + found.missing + found.unseen == rows, f"the cells of {name} are not as many as the rows")
     _require(list(found.quantiles) == sorted(found.quantiles), f"the quantiles of {name} are out of order")
     edges, bins = list(found.edges), found.in_bins
     ordered = edges == sorted(set(edges)) and len(bins) in (0, len(edges) + 1)
-    _require(ordered and min(bins, default=0) >= 0 and sum(bins) <= rows, f"the bins of {name} are out of order")
+    _require(ordered and sum(bins) <= rows, f"the bins of {name} are out of order")
     places = [at for at, _ in found.levels]
     known = all(0 <= at < len(spec.levels) for at in places) and len(set(places)) == len(places)
-    sound = known and all(n >= 0 for _, n in found.levels) and sum(n for _, n in found.levels) <= found.there
+    sound = known and sum(n for _, n in found.levels) <= found.there
     _require(sound, f"the levels of {name} hold other rows than there are")

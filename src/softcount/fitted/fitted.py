@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
+from softcount.core.ranges import NotNegative, Positive, Share
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted import answers
@@ -40,11 +41,11 @@ FARTHEST = 1e30
 class Bin(Struct, frozen=True):
     """Predictions with a probability from `low` to `high`: their weight, mean probability and share correct."""
 
-    low: float
-    high: float
-    rows: float
-    stated: float
-    right: float
+    low: Share
+    high: Share
+    rows: Positive
+    stated: Share
+    right: Share
 
 
 def bin_sums(stated: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -109,11 +110,11 @@ class Calibration(Struct, frozen=True, eq=False):
 
     method: str
     rows: int
-    log_loss_before: float
-    log_loss_after: float
+    log_loss_before: NotNegative
+    log_loss_after: NotNegative
     before: tuple[Bin, ...]
     after: tuple[Bin, ...]
-    temperature: float | None = None
+    temperature: Positive | None = None
     curves: tuple[Curve, ...] = ()
 
     def proba(self, joint: np.ndarray) -> np.ndarray:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite, lgamma, log
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr
+from softcount.core.ranges import NotNegative
 from softcount.models.base import ClassModel, CompiledStep, Model
 from softcount.models.nodes import Bundle, Imagined, Params
 from softcount.run.local import Runner
@@ -144,7 +145,7 @@ class Provenance(Struct, frozen=True):
     command: str
     seed: int
     data: str
-    sha256: str | None = None
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")] | None = None
 
 
 class FitRecord(Struct, frozen=True):
@@ -160,7 +161,7 @@ class FitRecord(Struct, frozen=True):
     provenance: Provenance | None = None
     criterion: str | None = None
     starts: Traces = ()
-    gains: tuple[float, ...] = ()
+    gains: tuple[NotNegative, ...] = ()
 
 
 # The result of learning: structure, counts, priors, parameters and the history of the fit.

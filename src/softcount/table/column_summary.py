@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.ranges import Amount
 from softcount.core.special import mixed
 from softcount.table.chunk import Chunk, Repeats, RowUnits, Settled, Split
 from softcount.table.schema import Field, Key, Schema
@@ -43,13 +44,13 @@ class ColumnSummary(Struct, frozen=True):
     """
 
     key: Key
-    there: int
-    missing: int
-    unseen: int = 0
+    there: Amount
+    missing: Amount
+    unseen: Amount = 0
     quantiles: tuple[float, ...] = ()
     edges: tuple[float, ...] = ()
-    in_bins: tuple[int, ...] = ()
-    levels: tuple[tuple[int, int], ...] = ()
+    in_bins: tuple[Amount, ...] = ()
+    levels: tuple[tuple[int, Amount], ...] = ()
 
     @property
     def looked_at(self) -> int:
@@ -64,11 +65,11 @@ class TableSummary(Struct, frozen=True):
     without a class.
     """
 
-    rows: int
+    rows: Amount
     columns: tuple[ColumnSummary, ...]
-    together: tuple[tuple[int, int, int], ...] = ()
-    copies: int | None = None
-    unlabelled: int = 0
+    together: tuple[tuple[Amount, Amount, Amount], ...] = ()
+    copies: Amount | None = None
+    unlabelled: Amount = 0
 
     def column(self, key: Key) -> ColumnSummary | None:
         return next((column for column in self.columns if column.key == key), None)
