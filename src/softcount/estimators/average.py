@@ -168,7 +168,7 @@ class AverageMember:
                 "Give them too: sc.average(models, X=X, y=y)."
             )
         plain = replace(plain, calibration=None)
-        _, table = self.model._closed(rows.X)
+        table = self.model._closed(rows.X)
         with Threads(self.model.n_jobs) as threads:
             logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)
         labels, learned = rows.labels(plain.names), plain.counts.rows

@@ -14,11 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 import softcount
 from softcount.core.counts import Counts
 from softcount.core.lazy import LazyModule
-from softcount.errors import DataError, SoftcountError
+from softcount.errors import DataError, SoftcountError, warn
+from softcount.estimators import inputs
+from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import PARAMETERS, Parameter, document, missing_words
-from softcount.estimators.repr import describe
-from softcount.estimators.result_frames import as_frame, frame_like, kinds_of, schema_table
+from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, document, missing_words
+from softcount.estimators.repr import describe, explore
+from softcount.estimators.result_frames import arrow_table, as_frame, filled, frame_like, kinds_of, schema_table
 from softcount.estimators.saving import save_estimator
 from softcount.evaluate.warnings import class_notes
 from softcount.files.codec import Arrays, Document
@@ -219,6 +221,40 @@ class TableEstimator(ModelEstimator):
     def schema_(self) -> Any:
         """A frame with a line for each column: its kind and why, its distribution, and how many categories it has."""
         return self._result(schema_table(self.fitted_))
+
+    def _closed(self, X: Any) -> Table:
+        """The rows of X under the schema of the model."""
+        raise NotImplementedError
+
+    @row_by_row
+    def impute(self, X: Any) -> Any:
+        """X with its missing cells filled, in its own type: the expected number, or the most probable category."""
+        fitted, table = self._fitted, self._closed(X)
+        if inputs.documents_in(self, X, reset=False) is not None:
+            return X  # a missing document cannot be filled
+        found = fitted.fills(table)
+        if found:
+            self._warn_of_dependence(None)
+        inputs.warn_of_kept(table)
+        return filled(X, found, [spec.key for spec in fitted.schema.fields])
+
+    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
+        fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
+        self._warn_of_dependence(None)
+        return self._result(arrow_table(fitted.sample(n, given, inputs.generator(random_state))))
+
+    def explore(self, X: Any = None) -> Any:
+        """The interactive explorer: any column given any others, `model.explore().save("explore.html")`.
+
+        The first rows of X, if it is given, go into the page and can be loaded there.
+        """
+        return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X))
+
+    def _warn_of_dependence(self, columns: Any) -> None:
+        message = self.fitted_.dependence_warning(columns)
+        if message is not None:
+            warn(message)
 
     def _keep_rows(self, table: Table, request: Request) -> None:
         """Keep the rows, unless they are too many, until their evaluation is needed: it may cost as much as the fit."""

@@ -122,7 +122,7 @@ def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
     for _ in range(MOST_ROUNDS):
         fitted = _without(model, keys, kept, X)
         one = _without(alone, keys, kept, X)
-        adds = _ranked(evidence_under(single.fitted_, single._closed(X)[1], fitted.predict_proba(X)))
+        adds = _ranked(evidence_under(single.fitted_, single._closed(X), fitted.predict_proba(X)))
         tried[tuple(kept)] = (_evidence(fitted) - _evidence(one), fitted, adds)
         best_ones = [key for key in adds if adds[key] > 0][:most]
         kept = [key for key in keys if key in best_ones]

@@ -13,14 +13,13 @@ from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
-from softcount.errors import warn
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, TableEstimator, scoring_plan
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import check_whole
-from softcount.estimators.repr import explore, report
-from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow, filled
+from softcount.estimators.repr import report
+from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow
 from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted import answers
 from softcount.fitted.characteristic_words import explain_words, marking_words, places_of, row_of, text_leaves
@@ -71,9 +70,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         apart = {target, *beside}
         return {key: declared.everything.reads for key in columns if key not in apart}
 
-    def _closed(self, X: Any) -> tuple[Fitted, Table]:
-        fitted = self._fitted
-        return fitted, fitted.table(self._as_fitted(inputs.checked(self, X, reset=False)))
+    def _closed(self, X: Any) -> Table:
+        fitted: Fitted = self._fitted
+        return fitted.table(self._as_fitted(inputs.checked(self, X, reset=False)))
 
     def _as_fitted(self, data: Any) -> Any:
         """Sparse if the model is of a sparse block, dense otherwise."""
@@ -86,9 +85,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         few = self._few(X) if question in BY_ROW else None
         if few is not None:
             return question(self.fitted_, few, AtOnce())
-        fitted, table = self._closed(X)
+        table = self._closed(X)
         with Threads(self.n_jobs) as threads:
-            answer = question(fitted, table, threads, *how)
+            answer = question(self.fitted_, table, threads, *how)
         inputs.warn_of_unseen(table)
         return answer
 
@@ -137,22 +136,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         `against` names another class to compare with; rows of that class itself get 0. If a column of X is called
         "(prior)", the column of the shares is "((prior))".
         """
-        fitted, table = self._closed(X)
-        parts = fitted.explain(table, against).named(fitted)
+        table = self._closed(X)
+        found = self.fitted_.explain(table, against)
         inputs.warn_of_outside(table)
-        return self._result(arrow_table(parts), X)
-
-    @row_by_row
-    def impute(self, X: Any) -> Any:
-        """X with its missing cells filled, in its own type: the expected number, or the most probable category."""
-        fitted, table = self._closed(X)
-        if inputs.documents_in(self, X, reset=False) is not None:
-            return X  # a missing document cannot be filled
-        found = fitted.fills(table)
-        if found:
-            self._warn_of_dependence(None)
-        inputs.warn_of_kept(table)
-        return filled(X, found, [spec.key for spec in fitted.schema.fields])
+        return self._result(arrow_table(found.named(self.fitted_)), X)
 
     @needs_all_rows
     def augment(self, X: Any) -> Any:
@@ -167,12 +154,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._result(table, X, np.repeat(np.arange(rows), groups))
 
     # -- any column from any others
-
-    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
-        fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
-        self._warn_of_dependence(None)
-        return self._result(arrow_table(fitted.sample(n, given, inputs.generator(random_state))))
 
     def query(self, of: Key | None = None, given: Any = None) -> Any:
         """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
@@ -189,11 +170,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         "answering_model",
         "The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture.",
     )
-
-    def _warn_of_dependence(self, columns: Any) -> None:
-        message = self.fitted_.dependence_warning(columns)
-        if message is not None:
-            warn(message)
 
     # -- what was learned
 
@@ -368,7 +344,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         document lacks. `spans` are the places, first character and one after the last, where the word stands. A model
         of text alone also takes the document itself, as a string.
         """
-        fitted, table = self._closed([X] if isinstance(X, str) else X)
+        table = self._closed([X] if isinstance(X, str) else X)
+        fitted = self.fitted_
         row = check_whole("row", row, 0)
         text_leaves(fitted, key)
         names, parts = answers.labels_in(fitted), []
@@ -391,13 +368,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     # -- pages and exports
 
-    def explore(self, X: Any = None) -> Any:
-        """The interactive explorer: any column given any others, `model.explore().save("explore.html")`.
-
-        The first rows of X, if it is given, go into the page and can be loaded there.
-        """
-        return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X)[1])
-
     def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
         """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
 
@@ -408,7 +378,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         recorded = self._recorded()
         if X is None:
             return report.make_report(recorded, None, redact)
-        fitted, table = self._closed(X)
+        fitted, table = self.fitted_, self._closed(X)
         labels = None if fitted.classes is None else self._label_places(X, y)
         with Threads(self.n_jobs) as threads:
             name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"

@@ -20,8 +20,8 @@ from softcount.estimators.base import EmEstimator, TableEstimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
-from softcount.estimators.repr import explore, report
-from softcount.estimators.result_frames import arrow_table, families_of, filled
+from softcount.estimators.repr import report
+from softcount.estimators.result_frames import arrow_table, families_of
 from softcount.files.bif import read_network, write_network
 from softcount.fit.network import (
     AUTO,
@@ -567,14 +567,6 @@ class BayesNet(EmEstimator, TableEstimator):
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     @row_by_row
-    def impute(self, X: Any) -> Any:
-        """X with its missing cells filled, in the type it came in: the expected number, or the likeliest level."""
-        table = self._closed(X)
-        found = self._fitted.fills(table)
-        inputs.warn_of_kept(table)
-        return filled(X, found, [spec.key for spec in self._fitted.schema.fields])
-
-    @row_by_row
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
         """A frame of what each node adds to the log-odds of a node's likeliest level against the runner-up.
 
@@ -602,18 +594,6 @@ class BayesNet(EmEstimator, TableEstimator):
         shown["reason"] = [names[place] for place in parts[worst].argmax(axis=1)]
         shown |= {apart(name, shown): parts[worst, j] for j, name in enumerate(names)}
         return self._result(arrow_table(shown), X, worst)
-
-    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """A frame of n new rows; nodes named in `given` are held, and the others follow from them."""
-        n = check_whole("n, the number of rows,", n, 0)
-        return self._result(arrow_table(self._fitted.sample(n, given, inputs.generator(random_state))))
-
-    def explore(self, X: Any = None) -> Any:
-        """A page to play with the network, any node from any others: `model.explore().save("explore.html")`.
-
-        The first rows of X, where it is given, go into the page and can be loaded there.
-        """
-        return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X))
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
