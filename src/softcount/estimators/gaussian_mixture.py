@@ -13,7 +13,7 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import attribute
-from softcount.estimators.mixture import AUTO, KnownLabels, Mixture
+from softcount.estimators.mixture import AUTO, Mixture
 from softcount.estimators.parameters import check_whole
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
@@ -135,8 +135,8 @@ class GaussianMixture(Mixture):
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
         super()._keep(fitted)
 
-    def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
-        request = super()._request(table, plan, start, known)
+    def _request(self, table: Table, plan: Plan, start: Any) -> ClassRequest:
+        request = super()._request(table, plan, start)
         given = (self.means_init, self.fixed)
         if self.covariance_type != AUTO or self._groups(start) is not None or any(x is not None for x in given):
             return request

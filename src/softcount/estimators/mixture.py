@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
@@ -26,6 +25,7 @@ from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
+from softcount.learn.initialise import INITS
 from softcount.learn.known_classes import Batch, StepSize, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
@@ -41,16 +41,8 @@ from softcount.table.schema import Key, Kind, Schema
 
 AUTO = "auto"
 HEAVIEST = 1e200
-STARTS = ("k-means++", "k-means", "random", "agglomerative")
-
-
-class KnownLabels(Struct, frozen=True):
-    """The known classes and the code of each row (-1 unknown), or the column that holds them; else a note."""
-
-    names: list[Any] | None = None
-    codes: np.ndarray | None = None
-    target: Key | None = None
-    notes: tuple[str, ...] = ()
+KnownLabels = tuple[list[Any] | None, np.ndarray | None, Key | None, list[str]]
+"""The known classes and the code of each row (-1 unknown), or the column that holds them; and notes."""
 
 
 # scikit-learn has no types
@@ -110,36 +102,33 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             raise DataError(
                 f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
             )
-        given = _known(y, X, data, before)
-        data, weights, codes = inputs.without_zeros(data, before, given.codes)
-        known = replace(given, codes=codes)
-        plan = self._plan(target=known.target, named=known.names)
+        names, labels, target, notes = _known(y, X, data, before)
+        data, weights, codes = inputs.without_zeros(data, before, labels)
+        plan = self._plan(target=target, named=names)
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
-        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, known.target)
+        forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, target)
         table = self._open(
-            data, kinds=forced, levels=levels, missing=self._missing(), target=known.target, labels=known.codes,
-            weights=weights,
-        )  # fmt: skip
+            data, kinds=forced, levels=levels, missing=self._missing(), target=target, labels=codes, weights=weights
+        )
         inputs.remember_columns(self, table, data)
         start = self._start(table)
         if before is not None and weights is not before and isinstance(start, np.ndarray) and len(start) == len(before):
             start = start[before > 0]
         with progress_on(sys.stderr) if self.verbose else nullcontext() as tell, runner_of(self, table) as runner:
             plan = plan if tell is None else replace(plan, watch=starts_told(tell))
-            request = self._request(table, plan, start, known)
+            request = self._request(table, plan, start)
             table, request = request.settle(table, runner)
             found = request.learn(table, runner)
             kept = runner.keeps_rows and not found.interrupted
-        self._keep(replace(found, target=known.target, notes=[*found.notes, *known.notes]))
+        self._keep(replace(found, target=target, notes=[*found.notes, *notes]))
         if kept:
             self._keep_rows(table, request)
         if request.checkpoint is not None and not found.interrupted:
             remove_checkpoint(request.checkpoint)
         self._labels = None
-        if given.codes is not None:
-            names = inputs.class_array(self.fitted_.names)
-            predicted = self.predict(X)
-            self._labels = np.asarray(np.where(given.codes >= 0, names[np.maximum(given.codes, 0)], predicted))
+        if labels is not None:
+            classes = inputs.class_array(self.fitted_.names)
+            self._labels = np.asarray(np.where(labels >= 0, classes[np.maximum(labels, 0)], self.predict(X)))
         return self
 
     def _open(self, data: Any, **reading: Any) -> Table:
@@ -153,9 +142,9 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             raise AttributeError("labels_ is of a fit with the labels of some rows in y. Otherwise: predict(X).")
         return self._labels
 
-    def _request(self, table: Table, plan: Plan, start: Any, known: KnownLabels) -> ClassRequest:
+    def _request(self, table: Table, plan: Plan, start: Any) -> ClassRequest:
         groups = self._groups(start)
-        least = len(known.names or [])
+        least = len(plan.named or [])
         if groups is not None and least > groups:
             raise DataError(f"y names {least} classes, but n_components is {groups}. Ask for at least {least}.")
         starts = Starts(groups or max(least, 1), start, self.n_init, self.random_state)
@@ -192,12 +181,12 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     def _start(self, table: Table) -> Any:
         """The initialisation: a word, parameters, a fitted model, or memberships or labels as an array."""
         init = getattr(self.init, "fitted_", self.init)
-        if (isinstance(init, str) and init in STARTS) or isinstance(init, (Mapping, Fitted)):
+        if (isinstance(init, str) and init in INITS) or isinstance(init, (Mapping, Fitted)):
             return init
         array = np.asarray(init)
         whole = array.ndim == 1 and array.dtype.kind in "iu"
         if array.ndim not in (1, 2) or array.dtype.kind not in "iufb":
-            words = ", ".join(map(repr, STARTS))
+            words = ", ".join(map(repr, INITS))
             raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
         return array.astype(np.int64 if whole else float)
 
@@ -416,17 +405,17 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
 def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:
     if y is None or (isinstance(y, str) and inputs.is_table(X)):
-        return KnownLabels(target=y)
+        return None, None, y, []
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and not np.isnan(y).any():
-        return KnownLabels(notes=(NOT_USED,))  # not coded: these numbers need not be labels
+        return None, None, None, [NOT_USED]  # not coded: these numbers need not be labels
     names, codes = inputs.labels_with_weight(y, data, weights)
     whole = len(names) > 2 and all(isinstance(name, (int, np.integer)) and name is not True for name in names)
     if whole and names[0] == -1:
         # scikit-learn's sign for a row without a label; next to a single other number, -1 is a class.
         names, codes = names[1:], np.maximum(codes - 1, -1).astype(np.int32)
     if not names:
-        return KnownLabels()
+        return None, None, None, []
     if not (codes < 0).any():
-        return KnownLabels(notes=(NOT_USED,))
+        return None, None, None, [NOT_USED]
     refuse_many_numbers(names)
-    return KnownLabels(names, codes)
+    return names, codes, None, []

@@ -48,7 +48,7 @@ class SavedColumns(Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...] | None
 
 
-class SavedEstimator(Struct, frozen=True, forbid_unknown_fields=True):
+class SavedEstimator(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An estimator in a model file, besides what it learned."""
 
     name: str
@@ -61,16 +61,12 @@ def save_estimator(estimator: Any, path: Any) -> None:
     arrays: Arrays = {}
     parts = estimator._parts(arrays)
     saved = [name for name, declared in estimator._declared.items() if declared.saved]
-    about: Document = {
-        "name": type(estimator).__name__,
-        "settings": {name: setting_document(getattr(estimator, name)) for name in saved},
-    }
+    settings = {name: setting_document(getattr(estimator, name)) for name in saved}
+    columns = None
     if hasattr(estimator, "n_features_in_"):
         names = getattr(estimator, "feature_names_in_", None)
-        about["columns"] = {
-            "n": int(estimator.n_features_in_),
-            "names": None if names is None else list(map(str, names)),
-        }
+        columns = SavedColumns(int(estimator.n_features_in_), None if names is None else tuple(map(str, names)))
+    about = msgspec.to_builtins(SavedEstimator(type(estimator).__name__, settings, columns))
     write(path, parts | {"estimator": about}, arrays)
 
 
