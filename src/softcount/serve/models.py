@@ -35,7 +35,6 @@ PLAIN = {bool: "BOOL", int: "INT64", float: "FP64"}
 class ServedModel(ABC):
     """A model behind HTTP. Requests do not change it, so that many can be answered in parallel."""
 
-    kind: str
     example: float | None = None
     """A cell that every column can hold."""
     inputs: list[Tensor]
@@ -46,7 +45,8 @@ class ServedModel(ABC):
         """The predictions for the rows."""
 
     def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
-        raise Refused(400, f"{self.kind} has no reasons to give, only answers.")
+        """The reasons for the predictions."""
+        raise Refused(400, "k-means has no reasons to give, only answers.")
 
     def refuse_large(self, request: InferRequest) -> None:
         """Raise an error if the rows have too many cells as the model reads them, or as it answers."""
@@ -77,13 +77,12 @@ class ServedModel(ABC):
 
 
 class ServedClasses(ServedModel):
-    """A model of known or hidden classes, with the probability of each."""
-
-    kind = "a model of classes"
-    lock: AbstractContextManager[Any] = nullcontext()
+    """A model of known or hidden classes, or a network with a class: the probability of each class."""
 
     def __init__(self, fitted: Any) -> None:
         self.fitted = fitted
+        # A network keeps what it built for a question, so it answers one at a time.
+        self.lock: AbstractContextManager[Any] = nullcontext() if isinstance(fitted, Fitted) else threading.Lock()
         self.names = labels(spec.key for spec in fitted.schema.fields)
         target = set() if fitted.target is None else {str(fitted.target)}
         self.fields = {name: fitted.schema[key] for key, name in self.names.items()}
@@ -166,20 +165,9 @@ class ServedClasses(ServedModel):
         return "; ".join(parts + ([seen] if seen else []))
 
 
-class ServedNetwork(ServedClasses):
-    """A network that was learned with a class; it keeps what it built for a question, so it answers one at a time."""
-
-    kind = "a network"
-
-    def __init__(self, fitted: Any) -> None:
-        self.lock = threading.Lock()
-        super().__init__(fitted)
-
-
 class ServedCentres(ServedModel):
     """k-means: the nearest centre, and the distance of each."""
 
-    kind = "k-means"
     example = 0.0
 
     def __init__(self, estimator: KMeans) -> None:
@@ -230,7 +218,7 @@ def served(path: str) -> ServedModel:
         )
     if fitted is None or target is None or fitted.is_number(target):
         raise ModelFileError(f"{path}: a network that was learned without a class. {learn_class()}")
-    return ServedNetwork(fitted)
+    return ServedClasses(fitted)
 
 
 def learn_class() -> str:
