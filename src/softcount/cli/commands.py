@@ -645,7 +645,7 @@ COMMANDS = (
         WIDE,
     ),
     Command(
-        "report:report", "Write a report on a model, with pictures.", REPORT,
+        "show:report", "Write a report on a model, with pictures.", REPORT,
         (
             MODEL, OPTIONAL_DATA,
             option("--redact", "Leave out every cell, and the name of every category of fewer than five rows."),
@@ -654,7 +654,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "report:plot", "Write one picture of a model.", PLOT,
+        "show:plot", "Write one picture of a model.", PLOT,
         (
             MODEL, OPTIONAL_DATA,
             option("--what PICTURE", "The picture; see below.", required=True),
@@ -675,7 +675,7 @@ COMMANDS = (
         (DATA, KIND, *FORMAT, JSON),
     ),
     Command(
-        "explain:explain", "Explain the class of a row, column by column.", EXPLAIN,
+        "predict:explain", "Explain the class of a row, column by column.", EXPLAIN,
         (
             MODEL, DATA,
             option("--row N", "A row to explain.", multiple=True, type=click.IntRange(1)),
@@ -698,7 +698,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "report:explore", "Write an interactive explorer of a model.", EXPLORE,
+        "show:explore", "Write an interactive explorer of a model.", EXPLORE,
         (
             MODEL, OPTIONAL_DATA,
             output_option("The page.", unset="the model's name with .html"),

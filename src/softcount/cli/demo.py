@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import chdir, nullcontext
 from pathlib import Path
 
 import click
@@ -24,7 +23,9 @@ def demo(request: Request) -> None:
     name = request.name or next(iter(TABLES))
     table = table_path(name)
     model = f"{table.stem}.sc"
-    with _folder(request.keep) as folder, chdir(folder):
+    if request.keep is not None:
+        Path(request.keep).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() if request.keep is None else nullcontext(request.keep) as folder, chdir(folder):
         shutil.copyfile(table, table.name)
         for words in (
             ["fit", table.name, "--target", TABLES[name]],
@@ -35,16 +36,6 @@ def demo(request: Request) -> None:
             click.echo(f"$ softcount {shlex.join(words)}")
             main.main(words, prog_name="softcount", standalone_mode=False)
             click.echo()
-
-
-@contextmanager
-def _folder(keep: str | None) -> Iterator[Path]:
-    if keep is None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
-        return
-    Path(keep).mkdir(parents=True, exist_ok=True)
-    yield Path(keep)
 
 
 def completion(request: Request) -> None:

@@ -93,6 +93,7 @@ def open_model(path: str, sequences: bool = False, centres: bool = False) -> Any
 
 
 def _read_centres(path: str, document: dict[str, Any], arrays: Mapping[str, Any]) -> KMeansModel:
+    """The centres in a file, without the estimator: scikit-learn takes half a second to load."""
     try:
         centres = centres_of(document, dict(arrays))
         width = centres.centres.shape[1]

@@ -1,8 +1,8 @@
-"""softcount predict, impute and evaluate: classes of rows, nodes of networks, missing cells, and scores."""
+"""softcount predict, impute, evaluate and explain: what a model says of rows, and the reasons for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,10 @@ import click
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from softcount.cli.models import (
+    class_value,
     find_node,
     is_hidden,
     is_network,
@@ -21,7 +23,7 @@ from softcount.cli.models import (
     print_prediction_notes,
 )
 from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
-from softcount.cli.outputs import check_output, print_info, print_note, progress, write_answer, write_rows
+from softcount.cli.outputs import STANDARD, check_output, print_info, print_note, progress, write_answer, write_rows
 from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
 from softcount.errors import DataError
 from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, chosen_threshold, wanted_rate
@@ -36,14 +38,21 @@ from softcount.evaluate.scores import (
     rarer,
     scored_rows,
 )
+from softcount.fitted.answers import labels_in
+from softcount.fitted.characteristic_words import explain_words, row_of
 from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, log_of, with_prior
 from softcount.fitted.fitted import Fitted
+from softcount.fitted.network_rows import shown_cells
 from softcount.pictures.text import format_count, format_number
-from softcount.report.answers import make_array, prediction_table
+from softcount.report import answers
+from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, prediction_table, reasons_table
+from softcount.report.classes import class_names
 from softcount.report.evaluation import add_confusion, add_figures, add_lift, add_overconfidence, evaluation_record
-from softcount.report.page import Page
+from softcount.report.page import Page, format_cell
+from softcount.report.words import add_moved_words, begin_document, find_moved_words
 from softcount.run.local import Threads
-from softcount.table import Table, open_table, read_labels
+from softcount.sources.frames import ArrowSource
+from softcount.table import Chunks, Table, document_at, open_table, read_labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
@@ -147,10 +156,7 @@ def impute(request: Request) -> None:
     check_output(request.output, request.model, request.data)
     fitted = open_model(request.model)
     with progress() as tell:
-        if is_network(fitted):
-            table = open_rows(fitted, request.data, request.form, None, tell)[0]
-        else:
-            table = open_like(fitted, request.data, request.form, tell)
+        table, _ = open_rows(fitted, request.data, request.form, None, tell)
         found = fitted.fills(table)
     write_rows(filled_columns(table.source, found, request.digits), request)
     print_prediction_notes(fitted, table)
@@ -163,14 +169,22 @@ def impute(request: Request) -> None:
 # -- evaluation
 
 
+class LiftTable(Struct, frozen=True):
+    """Rows ranked by the probability of the class `of`, in equal parts."""
+
+    of: str
+    parts: Sequence[LiftLine]
+
+
 class Judgement(Struct, frozen=True):
+    """What `evaluate` found on the rows of DATA; `passed_over` are those without a class."""
+
+    classes: list[str]
     evaluation: Evaluation
-    names: list[str]
-    skipped: int
+    passed_over: int
     costs: CostFigures | None
     threshold: Threshold | None
-    lift_of: str | None
-    lift: Sequence[LiftLine]
+    lift: LiftTable | None
 
 
 def evaluate(request: Request) -> None:
@@ -195,7 +209,11 @@ def evaluate(request: Request) -> None:
     weights = np.ones(len(codes)) if weights is None else weights
     held = scored_rows(plain if proba is None else proba, codes, weights, FOLDS)
     found = judge(held, names, request, judged(held, fitted.shares), int((codes < 0).sum()))
-    write_answer(request.json, judgement_record, judgement_page, found)
+    write_answer(
+        request.json,
+        lambda: asdict(found) | {"evaluation": evaluation_record(found.evaluation)},
+        lambda: judgement_page(found),
+    )
 
 
 def read_labels_and_weights(table: Table, target: Any, request: Request) -> tuple[list[Any], np.ndarray | None]:
@@ -224,19 +242,18 @@ def judge(held: ScoredRows, names: list[Any], request: Request, evaluation: Eval
             threshold = chosen_threshold(held, names.index(name), name, rate, value)
     place = None if request.lift is None else names.index(find_class("--lift", request.lift, names))
     place = rarer(held) if place is None and len(names) == 2 else place
-    lines = [] if place is None else lift_of(held, names, place)
-    of = None if place is None else str(names[place])
-    return Judgement(evaluation, list(map(str, names)), skipped, costs, threshold, of, lines)
+    lift = None if place is None else LiftTable(str(names[place]), lift_of(held, names, place))
+    return Judgement(list(map(str, names)), evaluation, skipped, costs, threshold, lift)
 
 
 def judgement_page(found: Judgement) -> Page:
     page = Page()
     page.heading(f"On {format_count(found.evaluation.n_rows, 'row')} whose class is known")
     add_figures(page, found.evaluation, "figures of rows the model has learned from would be too good:")
-    if found.skipped:
-        page.line(f"{format_count(found.skipped, 'row')} without a class skipped")
+    if found.passed_over:
+        page.line(f"{format_count(found.passed_over, 'row')} without a class skipped")
     add_overconfidence(page, found.evaluation, "")
-    add_confusion(page, found.evaluation, found.names)
+    add_confusion(page, found.evaluation, found.classes)
     if found.costs is not None:
         costs = [format_number(x) for x in (found.costs.cheapest, found.costs.likeliest, found.costs.always)]
         page.line(
@@ -245,17 +262,151 @@ def judgement_page(found: Judgement) -> Page:
         )
     if found.threshold is not None:
         page.line(*f"threshold: {found.threshold}".split("; "))
-    if found.lift_of is not None:
-        add_lift(page, found.lift_of, found.lift)
+    if found.lift is not None:
+        add_lift(page, found.lift.of, found.lift.parts)
     return page
 
 
-def judgement_record(found: Judgement) -> dict[str, Any]:
-    return {
-        "classes": found.names,
-        "evaluation": evaluation_record(found.evaluation),
-        "passed_over": found.skipped,
-        "costs": found.costs,
-        "threshold": found.threshold,
-        "lift": None if found.lift_of is None else {"of": found.lift_of, "parts": found.lift},
-    }
+# -- reasons
+
+
+def explain(request: Request) -> None:
+    request.form = replace(request.form, default_unit="lines" if request.row else "document")
+    check_output(request.output, request.model, request.data)
+    model = open_model(request.model, sequences=True)
+    if is_of_sequences(model):
+        if request.row or request.of is not None:
+            raise DataError(f"{request.model}: a model of sequences explains every step. Leave out --row and --of.")
+        write_rows(explain_steps(model, request), request)
+        return
+    request.layout.refuse(request.model)
+    if is_network(model):
+        explain_network(model, request)
+    elif request.of is not None:
+        raise DataError(f"{request.model}: not a network, so only its class is explained. Leave out --of.")
+    else:
+        explain_classes(model, request)
+
+
+def explain_classes(fitted: Fitted, request: Request) -> None:
+    """Explain all rows as a table, or a few of them as a page with their words."""
+    title: str | None = None
+    few: list[ExplainedRow] = []
+    other = None if request.against is None else class_value(fitted, request.against, "--against")
+    with progress() as tell:
+        table = open_like(fitted, request.data, request.form, tell)
+        if isinstance(table.source, ArrowSource):  # DATA is one document
+            title = "The document" if request.data == STANDARD else request.data
+        if request.row or title is not None:
+            reasons, few = explain_few(fitted, table, request.row or (1,), other, title)
+        else:
+            kept: Any = chunks_with(fitted, table, ())
+            rows = [row for x in kept.chunks for row in range(x.start + 1, x.start + x.n_rows + 1)]
+            found = fitted.explain(kept, other)
+            reasons = reasons_table(found, labels_in(fitted), fitted.names, rows, table.source.files)
+    if few and request.output is None:
+        write_answer(request.json, few_record, few_page, fitted, few)
+    else:
+        write_rows(reasons, request)
+    print_prediction_notes(fitted, table, cells=not few)
+
+
+def few_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
+    names = class_names(fitted)
+    called = dict(zip(map(str, fitted.names), names, strict=True))
+    page = Page()
+    for row in few:
+        add_reasons(page, row, called, fitted.calibration is not None)
+        for found, document in row.words:
+            add_moved_words(page, found, document, names)
+    return page
+
+
+def few_record(fitted: Fitted, few: list[ExplainedRow]) -> list[dict[str, Any]]:
+    """The figures of rows by column and, if the model reads text, their words and where they are."""
+    found = []
+    for row in few:
+        document = dict(row.line) | {row.ours[answers.PROBABILITY]: row.probability}
+        if row.words:
+            document[row.ours[answers.WORDS]] = [find_moved_words(fitted, *pair) for pair in row.words]
+        found.append(document)
+    return found
+
+
+def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
+    """The chunks that hold the rows, counted from 1; every chunk if no rows are given."""
+    wanted, kept, n_rows = set(rows), [], 0
+    for chunk in fitted.chunks(table):
+        n_rows += chunk.n_rows
+        here = range(chunk.start + 1, chunk.start + chunk.n_rows + 1)
+        if not wanted or not wanted.isdisjoint(here):
+            kept.append(chunk)
+    _refuse_beyond(sorted(wanted), n_rows)
+    return Chunks(kept, n_rows)
+
+
+def _refuse_beyond(rows: Iterable[int], n_rows: int) -> None:
+    for row in rows:
+        if row > n_rows:
+            raise DataError(f"there is no row {row}: the table has {n_rows:,}. Rows are counted from 1.")
+
+
+def explain_few(
+    fitted: Fitted, table: Table, rows: Sequence[int], other: Any, title: str | None
+) -> tuple[pa.Table, list[ExplainedRow]]:
+    """A line of reasons for each of the rows, counted from 1, and the row with its cells and words."""
+    kept: Any = chunks_with(fitted, table, rows)
+    single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
+    why = fitted.explain(single, other)
+    for row in (row for row, same in zip(rows, why.chosen == why.against, strict=True) if same and other is not None):
+        raise DataError(
+            f"{title or f'row {row}'} is in class {str(other)!r} itself. "
+            "Name another class with --against, or leave that out for the runner-up."
+        )
+    names = labels_in(fitted)
+    reasons = reasons_table(why, names, fitted.names, rows, table.source.files)
+    with Threads() as threads:
+        likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
+    found, ours = [], answers.name_ours(names)
+    for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
+        parts = explain_words(fitted, chunk, other) if fitted.schema.texts else []
+        words = [(part, document_at(table, part.key, chunk.start)) for part in parts]
+        cells = find_cells(fitted, chunk)
+        cells |= {names[part.key]: begin_document(text) for part, text in words}
+        file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
+        found.append(ExplainedRow(line, cells, title or f"Row {chunk.start + 1}{file}", probability, words, ours))
+    return reasons, found
+
+
+def explain_network(fitted: FittedNet, request: Request) -> None:
+    """The contribution of every node to the log-odds of one node: of all rows a table, of a few a page."""
+    node = find_node(fitted, request.of, "explain")
+    _, rows = open_rows(fitted, request.data, request.form, node)
+    found = fitted.explain(rows, request.against, of=node)
+    count = len(found.chosen)
+    _refuse_beyond(request.row, count)
+    names = labels_in(fitted)
+    table, ours = reasons_table(found, names, fitted.levels[node], range(1, count + 1)), answers.name_ours(names)
+    places = [row - 1 for row in request.row]
+    table = table.take(places) if places else table
+    if not places or request.output is not None or request.json:
+        write_rows(table, request)
+        return
+    page, cells = Page(), shown_cells(fitted, rows, np.unique(places).astype(np.int64))
+    for place, line in zip(places, table.to_pylist(), strict=True):
+        shown = {names[key]: format_cell(cell) for key, cell in cells[place].items() if key in names}
+        add_reasons(page, ExplainedRow(line, shown, probability=float(found.probability[place]), ours=ours))
+    write_answer(False, table.to_pylist, lambda: page)
+
+
+def explain_steps(model: Any, request: Request) -> pa.Table:
+    """The reasons for the state of each step; for a chain, how surprising each step is after those before it."""
+    hidden, against = is_hidden(model), request.against
+    sequences = read_sequences(request, column=None if hidden else model.schema_.used[0].key)
+    if not hidden and against is not None:
+        raise DataError("--against is for models with states or classes; a chain shows the most probable symbol.")
+    names = {str(name): name for name in model.states_.tolist()} if hidden else {}
+    if against is not None and against not in names:
+        raise DataError(f"there is no state {against!r}. The states are: {', '.join(names)}.")
+    found: pa.Table = model.explain(sequences, names.get(against)) if hidden else model.explain(sequences)
+    return found

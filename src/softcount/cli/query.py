@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,8 @@ def generate(request: Request) -> None:
 
 # -- conditions
 
-SIGNS = ("!=", ">=", "<=", "=", ">", "<")
+SIGN = re.compile(r"(?=(!=|>=|<=|=|>|<))")
+"""A sign of comparison; the = of >= is one too, as names may end in >."""
 RANGE, OR, WEIGHT = "..", "|", ":"
 FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female', in quotes"
 
@@ -179,11 +181,7 @@ def split_given(
     """Name, sign and value of each text. Names and values may contain signs, so the longest known name wins."""
     found: dict[str, tuple[str, str]] = {}
     for text in texts:
-        places = [
-            (place, sign)
-            for place in range(1, len(text))
-            if (sign := next((sign for sign in SIGNS if text.startswith(sign, place)), None))
-        ]
+        places = [(found.start(), found[1]) for found in SIGN.finditer(text, 1)]
         if not places:
             raise click.UsageError(f"--given {text!r} is not COL=VALUE, such as {FORMS}")
         known = [(place, sign) for place, sign in places if text[:place] in keys]

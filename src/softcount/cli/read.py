@@ -34,7 +34,6 @@ from softcount.table.cell_values import count_decimals, format_cell
 from softcount.table.schema import apart, labels
 
 if TYPE_CHECKING:
-    from softcount.fitted.network import FittedNet
     from softcount.sequences import Sequences
 
 
@@ -239,10 +238,10 @@ def _rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
     return rows[:-1] if len(lines) == FIRST_LINES else rows
 
 
-def open_rows(fitted: FittedNet, data: str, form: InputFormat, of: Any, tell: Tell = keep_quiet) -> tuple[Table, Any]:
-    """A table for a network, and its rows: with their classes as evidence if another node is predicted."""
+def open_rows(fitted: Any, data: str, form: InputFormat, of: Any, tell: Tell = keep_quiet) -> tuple[Table, Any]:
+    """A table for a model, and its rows: for a network with their classes as evidence if another node is predicted."""
     table = open_like(fitted, data, form, tell)
-    label = fitted.net.target
+    label = fitted.net.target if hasattr(fitted, "net") else None
     if label is None or of == label or label not in table.source.keys:
         return table, table
     words = missing_words(form, fitted.schema.missing)

@@ -1,36 +1,60 @@
-"""softcount show: a summary of a model, and the rows of a table in its classes."""
+"""softcount show, report, plot and explore: summaries, pages and pictures of a model, and of a table."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from softcount.cli.commands import PICTURES
 from softcount.cli.models import (
     KMeansModel,
     is_hidden,
     is_network,
     is_of_sequences,
+    load_estimator,
     open_model,
+    print_answering_model,
     print_prediction_notes,
 )
 from softcount.cli.options import Request
-from softcount.cli.outputs import check_output, progress, write_answer, write_bytes
+from softcount.cli.outputs import (
+    STANDARD,
+    check_output,
+    print_info,
+    print_message,
+    progress,
+    write_answer,
+    write_bytes,
+)
 from softcount.cli.read import open_like, open_rows, read_sequences
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
+from softcount.evaluate.scores import as_named, label_places
 from softcount.fitted.classes import sort_rows
+from softcount.fitted.fitted import Fitted
 from softcount.report.classes import GivenRows, model_page, model_record
+from softcount.report.page import Picture
 from softcount.run.local import Threads
+from softcount.run.progress import Tell
+from softcount.table import Table, read_labels
+from softcount.table.column_summary import summarise
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
+    from softcount.report.report import Report
 
+explore_pages: Any = LazyModule("softcount.explore")
+explore_server: Any = LazyModule("softcount.explore.server")
+changes: Any = LazyModule("softcount.fitted.compare")
 graphs: Any = LazyModule("softcount.report.graph")
 kmeans_pages: Any = LazyModule("softcount.report.kmeans")
 network_pages: Any = LazyModule("softcount.report.network")
 network_rows: Any = LazyModule("softcount.fitted.network_rows")
+reports: Any = LazyModule("softcount.report.report")
 sequence_pages: Any = LazyModule("softcount.report.sequences")
 
 MOST_DRAWN = 12
@@ -51,15 +75,18 @@ def show(request: Request) -> None:
     model = open_model(request.model, sequences=True, centres=request.data is None and not drawings)
     if not is_of_sequences(model):
         request.layout.refuse(request.model)
+    if request.parameters and is_network(model):
+        raise DataError(f"{request.model}: a network shows its parameters anyway. Leave out --parameters.")
     if isinstance(model, KMeansModel):
         found = model.centres, model.names
         write_answer(request.json, kmeans_pages.centres_record, kmeans_pages.centres_page, *found)
-    elif is_of_sequences(model):
-        show_sequences(model, request, drawings)
-    elif is_network(model):
-        show_network(model, request, drawings)
     elif drawings:
-        raise DataError(f"{request.model}: not a network, so --{next(iter(drawings))} has no graph to draw.")
+        for kind, output in drawings.items():
+            write_bytes(draw_graph(model, kind, request).encode(), output)
+    elif is_of_sequences(model):
+        show_sequences(model, request)
+    elif is_network(model):
+        show_network(model, request)
     else:
         rows = None
         if request.data is not None:
@@ -71,17 +98,21 @@ def show(request: Request) -> None:
         write_answer(request.json, model_record, model_page, model, rows, request.parameters)
 
 
-def show_network(fitted: FittedNet, request: Request, drawings: dict[str, str]) -> None:
-    """Write the pictures of a network, or print its nodes or, with DATA, the rows that fit worst."""
-    if request.parameters:
-        raise DataError(f"{request.model}: a network shows its parameters anyway. Leave out --parameters.")
-    for name, output in drawings.items():
-        graph, hidden = fitted.net.graph, network_pages.hidden_names(fitted)
-        dot = name == "dot"
-        drawn = graphs.graph_dot(graph, hidden) if dot else graphs.NetworkPicture.of(graph, hidden).draw().svg_file()
-        write_bytes(drawn.encode(), output)
-    if drawings:
-        return
+def draw_graph(model: Any, kind: str, request: Request) -> str:
+    """The graph of a network or of states, as "dot" or "svg"."""
+    if is_of_sequences(model):
+        return draw_sequences(model, kind, request)
+    if not is_network(model):
+        raise DataError(f"{request.model}: not a network, so --{kind} has no graph to draw.")
+    graph, hidden = model.net.graph, network_pages.hidden_names(model)
+    drawn = (
+        graphs.graph_dot(graph, hidden) if kind == "dot" else graphs.NetworkPicture.of(graph, hidden).draw().svg_file()
+    )
+    return str(drawn)
+
+
+def show_network(fitted: FittedNet, request: Request) -> None:
+    """Print the nodes of a network or, with DATA, the rows that fit worst."""
     if request.data is None:
         write_answer(request.json, network_pages.network_record, network_pages.network_page, fitted)
         return
@@ -97,12 +128,8 @@ def show_network(fitted: FittedNet, request: Request, drawings: dict[str, str]) 
     print_prediction_notes(fitted, table)
 
 
-def show_sequences(model: Any, request: Request, drawings: dict[str, str]) -> None:
-    """Write the pictures of a model of sequences, or print it with the steps of DATA that fit worst."""
-    for name, output in drawings.items():
-        write_bytes(draw_sequences(model, name, request).encode(), output)
-    if drawings:
-        return
+def show_sequences(model: Any, request: Request) -> None:
+    """Print a model of sequences, with the steps of DATA that fit worst."""
     if request.parameters:
         raise DataError("a model of sequences shows its parameters anyway. Leave out --parameters.")
     page, odd = sequence_pages.sequence_page(model), []
@@ -137,3 +164,155 @@ def draw_sequences(model: Any, kind: str, request: Request) -> str:
     codes = [np.array([place[name] for name in path.tolist()], dtype=int) for path in paths]
     titles = [sequences.called(at) for at in range(len(paths))]
     return str(sequence_pages.draw_states(titles, codes, values, list(place)).svg_file())
+
+
+# -- report
+
+
+def refuse_data(request: Request, why: str) -> None:
+    if request.data is not None:
+        raise DataError(f"{request.model}: {why}. Leave {request.data} out.")
+
+
+def report(request: Request) -> None:
+    if request.data is None and request.form.is_given:
+        raise click.UsageError("--missing, --no-header and --lines are about DATA, which is not given")
+    output = request.output or f"{Path(request.model).stem}.html"
+    ending = ".html" if output == STANDARD else Path(output).suffix
+    if ending.lower() not in reports.ENDINGS:
+        raise click.UsageError(f"-o {output}: a report ends in {', '.join(reports.ENDINGS)}")
+    check_output(output, request.model, request.data)
+    with progress() as tell:
+        content = report_on(request, request.redact, tell).render(ending).encode()
+    write_bytes(content, output)
+    if output != STANDARD:
+        print_message(f"the report, in {output} ({len(content) / 1000:,.0f} KB)")
+
+
+def report_on(request: Request, redact: bool, tell: Tell) -> Any:
+    """The `Report` of a model, and of DATA."""
+    data, form = request.data, request.form
+    model = open_model(request.model, sequences=True, centres=True)
+    if is_of_sequences(model):
+        refuse_data(request, "a model of sequences")
+        return reports.make_report(model, None, redact)
+    if isinstance(model, KMeansModel):
+        if model.centres.frame.unit:
+            refuse_data(request, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
+        return reports.make_report(load_estimator(request.model), numbers_in(model, request), redact)
+    if data is None:
+        return reports.make_report(model, None, redact)
+    if is_network(model):
+        return reports.make_report(model, summarise_rows(model, request, tell), redact)
+    table = open_like(model, data, form, tell)
+    with Threads() as threads:
+        name = Path(data).name if data != STANDARD else "standard input"
+        found = reports.find_rows(model, table, threads, name, read_classes(model, table, request))
+    print_prediction_notes(model, table)
+    return reports.make_report(model, found, redact)
+
+
+def numbers_in(model: KMeansModel, request: Request) -> np.ndarray | None:
+    """(rows x columns) the numbers of DATA for k-means, without rows that miss one."""
+    if request.data is None:
+        return None
+    classes = changes.centre_classes(model.centres, model.names)
+    chunks = open_like(classes, request.data, request.form).chunks()
+    rows: np.ndarray = np.concatenate([np.zeros((0, len(model.names))), *(chunk.reals for chunk in chunks)])
+    whole = ~np.isnan(rows).any(axis=1)
+    if not whole.any():
+        raise DataError(f"{request.data}: no row has all numbers, so there is nothing to report. Leave it out.")
+    return np.asarray(rows[whole])
+
+
+def summarise_rows(fitted: Any, request: Request, tell: Tell) -> tuple[Any, str]:
+    table, _ = open_rows(fitted, request.data, request.form, None, tell)
+    before = None if fitted.record is None else fitted.record.table
+    with Threads() as threads:
+        found = summarise(table.chunks(threads.map), fitted.schema, before)
+    if not found.rows:
+        raise DataError(f"{request.data}: no rows, so there is nothing to report. Leave it out for the network alone.")
+    return found, Path(request.data).name
+
+
+def read_classes(fitted: Fitted, table: Table, request: Request) -> np.ndarray | None:
+    """The codes of the rows' classes, if the table holds the target."""
+    known = (*table.source.keys, *table.source.aside)
+    if fitted.classes is None or fitted.target is None or fitted.target not in known:
+        return None
+    labels = read_labels(table.source, fitted.target, request.form.missing or fitted.schema.missing)
+    return label_places(as_named(labels, fitted.names), fitted.names)
+
+
+# -- plot
+
+
+def plot(request: Request) -> None:
+    what, output = request.what, str(request.output)
+    ending = Path(output).suffix.lower()
+    if ending not in (".svg", ".png"):
+        raise click.UsageError(f"-o {output}: a picture ends in .svg or .png")
+    if what not in (*PICTURES, "density"):
+        raise click.UsageError(f"--what {what}: choose density, {', '.join(PICTURES)}")
+    if (what == "density") != (request.column is not None):
+        raise click.UsageError("--what density and --column go together")
+    check_output(output, request.model, request.data)
+    with progress() as tell:
+        found = find_picture(report_on(request, False, tell), request)
+    write_bytes(found.svg.encode() if ending == ".svg" else found.chart.draw().png(), output)
+
+
+def find_picture(report: Report, request: Request) -> Picture:
+    """The first picture of the report with the title of --what or --column."""
+    pictures = [block for block in report.page.blocks if isinstance(block, Picture)]
+    titles = {name: [x for x in pictures if x.title.startswith(title)] for name, title in PICTURES.items()}
+    if request.column is not None:
+        found = [x for x in pictures if x.title == request.column]
+        missing = f"no picture of a column {request.column!r}: it has none such, or others say more of the classes."
+    else:
+        found = titles[request.what]
+        more = " With DATA there are more." if request.what in ("rows", "drift", "frames", "sureness") else ""
+        there = ", ".join(name for name, own in titles.items() if own)
+        missing = f"no picture {request.what!r}. There is: {there}.{more}"
+    if not found:
+        raise DataError(f"{request.model}: {missing}")
+    return found[0]
+
+
+# -- explore
+
+
+def explore(request: Request) -> None:
+    if request.serve and request.output is not None:
+        raise click.UsageError("--serve writes no file: leave out -o")
+    output = request.output or str(Path(request.model).with_suffix(".html"))
+    if not request.serve:
+        check_output(output, request.model, request.data)
+    page, predict = make_page(request)
+    if request.serve:
+        with explore_server.PageServer(page, predict) as server, suppress(KeyboardInterrupt):
+            print_message(f"Open {server.address}")
+            print_message("Ctrl+C ends it.")
+            server.serve_forever()
+        return
+    write_bytes(page.html.encode(), output)
+    if output != STANDARD:
+        print_info(f"Wrote {output}. Open it in a browser.")
+
+
+def make_page(request: Request) -> tuple[Any, Any]:
+    """The page of a model, and a function that predicts if the page cannot compute the prediction by itself."""
+    name, data, form = request.model, request.data, request.form
+    model = open_model(name, sequences=True, centres=True)
+    if is_of_sequences(model):
+        refuse_data(request, "a model of sequences, whose page takes none")
+        return explore_pages.make_explorer(model, name), None
+    if isinstance(model, KMeansModel):
+        classes = changes.centre_classes(model.centres, model.names)
+        rows = None if data is None else open_like(classes, data, form)
+        return explore_pages.make_explorer(classes, name, rows, changes.NOTE), None
+    rows = None if data is None else open_like(model, data, form)
+    if not request.serve:
+        print_answering_model(model)
+    predict = None if is_network(model) else explore_server.make_predictor(model)
+    return explore_pages.make_explorer(model, name, rows), predict
