@@ -82,12 +82,9 @@ def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]
 
     Of mutual copies the first stays.
     """
-    if plan.declared.everything is not None or chunks.n_rows * len(schema.used) > MOST_CELLS:
-        return {}
-    if not isinstance(chunks, HeldRows):
-        return {}
     free = [spec for spec in schema.used if is_free(spec, plan)]
-    if len(free) > MOST_COLUMNS:
+    too_large = chunks.n_rows * len(schema.used) > MOST_CELLS or len(free) > MOST_COLUMNS
+    if plan.declared.everything is not None or too_large or not isinstance(chunks, HeldRows):
         return {}
     levels = [spec for spec in free if schema.places[spec.key].store == "codes" and 1 < len(spec.levels) <= MOST_LEVELS]
     numbers = [spec for spec in free if spec.kind.numeric]
@@ -198,9 +195,8 @@ class CorrelatedBlocks(Struct, frozen=True):
 
 def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:
     """Return blocks of columns that are dependent within the classes of a fit, or None."""
-    if plan.declared.everything is not None or prepared.table.bag_width is not None:
-        return None
-    if not isinstance(prepared.chunks, HeldRows):
+    declared = plan.declared.everything is not None or prepared.table.bag_width is not None
+    if declared or not isinstance(prepared.chunks, HeldRows):
         return None
     classes = classes_of(prepared, fitted)
     numbers, correlated = _of_numbers(prepared, plan, classes)

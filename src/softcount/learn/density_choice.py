@@ -156,7 +156,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 def _apart(stats: Twofold, folds: int) -> Twofold:
     """Reshape statistics by (class, fold) to have an axis for the folds."""
     shape = (stats.shape[0] // folds, folds, *stats.shape[1:])
-    return Twofold(stats.hi.reshape(shape), stats.lo.reshape(shape))
+    return stats.map(lambda half: half.reshape(shape))
 
 
 # Choice of the density of a column by cross-validation: each family is fitted on four fifths of the rows and scored on
@@ -367,11 +367,8 @@ class Contest(Struct, frozen=True, eq=False):
             fields = [replace(plan.field, points=points)]
         floor = _floor(family, self.numbers)
         family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
-        for values in (
-            self.numbers.values,
-            np.array([self.numbers.least]),
-        ):  # the least of all rows, not of the sample
-            family.check(values, self.key, 0)
+        family.check(self.numbers.values, self.key, 0)
+        family.check(np.array([self.numbers.least]), self.key, 0)  # the least of all rows, not of the sample
         node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
         with np.errstate(all="ignore"):
             trial = FamilyTrial(node, self.numbers, self.how, self.prior, self.steps)

@@ -123,7 +123,6 @@ class Extrapolation:
 
 Watch = Callable[[int, float], None]
 Assignment = Literal["soft", "hard", "drawn"]
-ASSIGNMENTS = ("soft", "hard", "drawn")
 ROUNDING = 1e-12
 """Relative change of the objective that counts as none."""
 NOISE = 1e-9
@@ -151,10 +150,6 @@ class Stop(Struct, frozen=True):
     half_steps: bool = False
 
     def __post_init__(self) -> None:
-        if self.assign not in ASSIGNMENTS:
-            raise DataError(f"assign={self.assign!r} is not known. Use one of {', '.join(map(repr, ASSIGNMENTS))}.")
-        if self.finish not in (None, "lbfgs"):
-            raise DataError(f"finish={self.finish!r} is not known. Use None or 'lbfgs'.")
         if self.finish and self.tol == 0:
             raise DataError(
                 f"finish={self.finish!r} needs a tolerance above 0: tol=0 takes exactly max_iter steps of EM and no "

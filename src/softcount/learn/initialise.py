@@ -320,9 +320,6 @@ def seeds(
 
 def draw_memberships(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.random.Generator]) -> np.ndarray:
     """(groups x starts x rows) initial memberships; rows of known class belong to it."""
-    if init not in INITS:
-        words = ", ".join(repr(name) for name in INITS)
-        raise DataError(f"init={init!r} is not known. Use {words}, memberships, labels, parameters or a model.")
     if init == "random":
         drawn = np.stack([rng.dirichlet(np.ones(groups), len(sketch.weights)).T for rng in rngs], axis=1)
     elif init == "agglomerative":

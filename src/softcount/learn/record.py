@@ -92,6 +92,7 @@ def description_length(criterion: float) -> float:
 # Traces of all EM runs of a search.
 
 WatchStarts = Callable[[int, int, int, float], None]
+"""Called with the number of a run, how many there are, its iteration and its objective."""
 MOST_STARTS, MOST_STEPS = 20, 150
 """Maximum number of runs, and of steps of each, that are kept."""
 

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.errors import DataError
-from softcount.families import FAMILIES, HOWS, How
+from softcount.families import FAMILIES, How
 from softcount.families import Params as Own
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.families.setting import fixed_numbers
 from softcount.learn.checkpoints import Checkpoint
 from softcount.learn.em import EMRun, Stop, Watch
+from softcount.learn.record import WatchStarts
 from softcount.models.base import ClassModel
 from softcount.models.declare import Declared
 from softcount.models.nodes import Imagined, Node, Params
@@ -24,8 +25,6 @@ from softcount.run.local import Runner
 from softcount.table import Contradiction, Table, wording
 
 Result = TypeVar("Result")
-WatchStarts = Callable[[int, int, int, float], None]
-"""Called with the number of a run, how many there are, its iteration and its objective."""
 WORD_CELLS = 4
 """Cells that a word of a document counts for: sparse products take this many times as long as a lookup."""
 MANY_CELLS = 1 << 40
@@ -50,10 +49,6 @@ class Plan(Struct, frozen=True):
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
     log: Checkpoint | None = None  # where EM runs are recorded
     beside: Any = None  # what else is counted in the pass that learns: `learn.prepare.Beside`
-
-    def __post_init__(self) -> None:
-        if self.estimate not in HOWS:
-            raise DataError(f"estimate={self.estimate!r} is not known. Use one of {', '.join(HOWS)}.")
 
     def for_labels(self, table: Table) -> Plan:
         """The plan with a weight for rows without a label: 1 in a table of text, else 0, unless the user set one.

@@ -286,7 +286,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
                 shape = straight_shape(old.shape, line)
                 size = int(np.prod(shape)) // shape[axis]
                 value = vectors[:, at : at + size].reshape(shape[axis], *shape[:axis], *shape[axis + 1 :])
-                there = bent(value.transpose(*range(1, axis + 1), 0, *range(axis + 1, len(shape))), line, old)
+                there = bent(np.moveaxis(value, 0, axis), line, old)
                 own[name] = (
                     there if there.shape == own[name].shape else np.array(np.broadcast_to(there, own[name].shape))
                 )
@@ -343,8 +343,7 @@ def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:
 
 def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
     """Move the axis of the sets first and flatten the rest: (sets x numbers)."""
-    order = (axis, *range(axis), *range(axis + 1, value.ndim))
-    return value.transpose(order).reshape(value.shape[axis], -1)
+    return np.moveaxis(value, axis, 0).reshape(value.shape[axis], -1)
 
 
 def _axis(bundle: Bundle) -> int:
