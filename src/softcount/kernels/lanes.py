@@ -30,7 +30,7 @@ WIDTH = 8
 fused = jit(fastmath={"contract", "nsz"}, error_model="numpy")
 """Compile a kernel in which products and sums may fuse, but sums are never reordered."""
 
-INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+INT32, INT64, FLOAT, DOUBLE = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
 VECTOR = ir.VectorType(DOUBLE, WIDTH)
 INTEGERS = ir.VectorType(INT64, WIDTH)
 ZEROS = ir.Constant(VECTOR, [0.0] * WIDTH)
@@ -64,11 +64,6 @@ def checked(array: Any) -> Any:
     return array
 
 
-def address(builder: Any, array: Any, index: Any) -> Any:
-    """Return a pointer to eight numbers starting at a flat index."""
-    return builder.bitcast(builder.gep(array.data, [index]), ir.PointerType(VECTOR))
-
-
 def shuffled(builder: Any, one: Any, other: Any, order: list[int]) -> Any:
     """Return the lanes of two registers in this order; lanes of `other` are numbered after those of `one`."""
     return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(INT32, len(order)), order))
@@ -99,35 +94,56 @@ def call_llvm(builder: Any, name: str, returns: Any, arguments: list[Any]) -> An
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
+def bytes_of(number: Any) -> int:
+    return 4 if number in (FLOAT, INT32) else 8
+
+
+def read(builder: Any, pointer: Any, width: int = WIDTH, count: Any = None) -> Any:
+    """Load neighbours in memory as one register, or the first `count` and zeros. Memory beyond is not touched."""
+    number = pointer.type.pointee
+    vector, align = ir.VectorType(number, width), bytes_of(number)
+    place = builder.bitcast(pointer, ir.PointerType(vector))
+    if count is None:
+        return builder.load(place, align=align)
+    arguments = [place, ir.Constant(INT32, align), leading(builder, count, width), ir.Constant(vector, [0.0] * width)]
+    return call_llvm(builder, f"llvm.masked.load.v{width}f{8 * align}.p0", vector, arguments)
+
+
+def write(builder: Any, pointer: Any, value: Any, count: Any = None) -> None:
+    """Write the lanes of a register, or the first `count` of its float64 numbers; others are left unchanged."""
+    place, width = builder.bitcast(pointer, ir.PointerType(value.type)), value.type.count
+    if count is None:
+        builder.store(value, place, align=bytes_of(value.type.element))
+    else:
+        arguments = [value, place, ir.Constant(INT32, 8), leading(builder, count, width)]
+        call_llvm(builder, f"llvm.masked.store.v{width}f64.p0", ir.VoidType(), arguments)
+
+
 @instruction(lambda array, index: lanes(checked(array), types.intp))
 def load(builder: Any, array: Any, index: Any) -> Any:
-    return builder.load(address(builder, array, index), align=8)
+    return read(builder, builder.gep(array.data, [index]))
 
 
 @instruction(lambda array, index, count: lanes(checked(array), types.intp, types.intp))
 def load_part(builder: Any, array: Any, index: Any, count: Any) -> Any:
-    """Load the first `count` of eight neighbours and fill up with zeros. Memory beyond is not touched."""
-    arguments = [address(builder, array, index), ir.Constant(INT32, 8), leading(builder, count), ZEROS]
-    return call_llvm(builder, "llvm.masked.load.v8f64.p0", VECTOR, arguments)
+    return read(builder, builder.gep(array.data, [index]), WIDTH, count)
 
 
 @instruction(lambda array, index, value: types.void(checked(array), types.intp, lanes))
 def store(builder: Any, array: Any, index: Any, value: Any) -> None:
-    builder.store(value, address(builder, array, index), align=8)
+    write(builder, builder.gep(array.data, [index]), value)
 
 
 @instruction(lambda array, index, value, count: types.void(checked(array), types.intp, lanes, types.intp))
 def store_part(builder: Any, array: Any, index: Any, value: Any, count: Any) -> None:
-    """Write the first `count` of eight neighbours and leave the others unchanged."""
-    arguments = [value, address(builder, array, index), ir.Constant(INT32, 8), leading(builder, count)]
-    call_llvm(builder, "llvm.masked.store.v8f64.p0", ir.VoidType(), arguments)
+    write(builder, builder.gep(array.data, [index]), value, count)
 
 
 @instruction(lambda array, index: types.void(checked(array), types.intp))
 def prefetch_far(builder: Any, array: Any, index: Any) -> None:
     """Prefetch memory that will be read soon, but not next. An index past the end is harmless."""
     flags = [ir.Constant(INT32, flag) for flag in (0, 2, 1)]  # read access, keep in the second-level cache, data
-    call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [address(builder, array, index), *flags])
+    call_llvm(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.gep(array.data, [index]), *flags])
 
 
 @instruction(lanes(types.float64))

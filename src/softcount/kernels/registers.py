@@ -18,16 +18,16 @@ from softcount.kernels.lanes import (
     INT32,
     INT64,
     WIDTH,
-    call_llvm,
+    bytes_of,
     checked,
     folded,
-    leading,
+    read,
     shuffled,
     spread,
+    write,
 )
 
 BYTES = 64
-FLOAT = ir.FloatType()
 
 
 def floats(array: Any) -> Any:
@@ -39,31 +39,6 @@ def floats(array: Any) -> Any:
 
 def lanes_in(number: Any) -> int:
     return BYTES // bytes_of(number)
-
-
-def bytes_of(number: Any) -> int:
-    return 4 if number in (FLOAT, INT32) else 8
-
-
-def load(builder: Any, pointer: Any, width: int, count: Any = None) -> Any:
-    """Load neighbours in memory as one register, or the first `count` and zeros. Memory beyond is not touched."""
-    number = pointer.type.pointee
-    vector, align = ir.VectorType(number, width), bytes_of(number)
-    place = builder.bitcast(pointer, ir.PointerType(vector))
-    if count is None:
-        return builder.load(place, align=align)
-    arguments = [place, ir.Constant(INT32, align), leading(builder, count, width), ir.Constant(vector, [0.0] * width)]
-    return call_llvm(builder, f"llvm.masked.load.v{width}f{8 * align}.p0", vector, arguments)
-
-
-def store(builder: Any, pointer: Any, value: Any, count: Any = None) -> None:
-    """Write the lanes of a register, or the first `count` of its float64 numbers."""
-    place, width = builder.bitcast(pointer, ir.PointerType(value.type)), value.type.count
-    if count is None:
-        builder.store(value, place, align=bytes_of(value.type.element))
-    else:
-        arguments = [value, place, ir.Constant(INT32, 8), leading(builder, count, width)]
-        call_llvm(builder, f"llvm.masked.store.v{width}f64.p0", ir.VoidType(), arguments)
 
 
 def by_registers(builder: Any, columns: Any, width: int, step: Callable[[Any, Any], None]) -> None:
@@ -91,7 +66,7 @@ def summed(builder: Any, columns: Any, vector: Any, term: Callable[[Any, Any], A
 def loader(builder: Any, array: Any, start: Any, width: int) -> Callable[[Any, Any], Any]:
     """Return a function that loads the register at a column of the row that begins at `start`."""
     base = builder.gep(array.data, [start])
-    return lambda at, count: load(builder, builder.gep(base, [at]), width, count)
+    return lambda at, count: read(builder, builder.gep(base, [at]), width, count)
 
 
 @instruction(
@@ -142,7 +117,7 @@ def add_row(builder: Any, sums: Any, k: Any, rows: Any, i: Any, weight: Any) -> 
 
     def step(at: Any, count: Any) -> None:
         value = builder.fadd(builder.fmul(row(at, count), heavy), total(at, count))
-        store(builder, builder.gep(base, [at]), value, count)
+        write(builder, builder.gep(base, [at]), value, count)
 
     by_registers(builder, columns, 8, step)
 
@@ -175,10 +150,10 @@ def scores(builder: Any, bases: list[Any], block: Any, columns: Any) -> list[Any
         some, others = bases[:AT_ONCE], bases[AT_ONCE:]
         return scores(builder, some, block, columns) + scores(builder, others, block, columns)
     width = lanes_in(block.type.pointee)
-    totals = [cgutils.alloca_once_value(builder, load(builder, block, width)) for _ in bases]
+    totals = [cgutils.alloca_once_value(builder, read(builder, block, width)) for _ in bases]
     with cgutils.for_range(builder, columns, intp=INT64) as loop:
         after = builder.mul(builder.add(loop.index, ir.Constant(INT64, 1)), ir.Constant(INT64, width))
-        minus = load(builder, builder.gep(block, [after]), width)
+        minus = read(builder, builder.gep(block, [after]), width)
         for base, total in zip(bases, totals, strict=True):
             value = spread(builder, builder.load(builder.gep(base, [loop.index])), width)
             builder.store(builder.fadd(builder.fmul(value, minus), builder.load(total)), total)
@@ -224,7 +199,7 @@ class Emitter:
 
     def put(self, values: Iterable[Any]) -> None:
         for target, value in zip(self.targets, values, strict=True):
-            store(self.builder, target, value)
+            write(self.builder, target, value)
 
 
 def search_kinds(rows: Any, listed: Any, at: Any, packed: Any, out: Any, *block: Any) -> Any:
@@ -282,10 +257,10 @@ def turn(builder: Any, rows: Any, i: Any, j: Any, out: Any, at: Any) -> None:
         row = builder.add(i, ir.Constant(INT64, step))
         row = builder.select(builder.icmp_signed("<", row, last), row, last)
         place = builder.add(builder.mul(row, width), j)
-        lines.append(load(builder, builder.gep(rows.data, [place]), WIDTH, left))
+        lines.append(read(builder, builder.gep(rows.data, [place]), WIDTH, left))
     for step, line in enumerate(transposed(builder, lines)):
         place = builder.add(builder.mul(builder.add(j, ir.Constant(INT64, step)), length), at)
-        store(builder, builder.gep(out.data, [place]), line)
+        write(builder, builder.gep(out.data, [place]), line)
 
 
 def put_turned(rows: Any, start: int, stop: int, tile: Any) -> None:
@@ -373,15 +348,15 @@ def counting(height: int, width: int) -> Callable[..., None]:
         ends = [
             shifted(builder, placed(builder, sums, f, a, lane), WIDTH * b) for a in range(height) for b in range(width)
         ]
-        held = [cgutils.alloca_once_value(builder, load(builder, end, WIDTH)) for end in ends]
+        held = [cgutils.alloca_once_value(builder, read(builder, end, WIDTH)) for end in ends]
         zero, step = ir.Constant(INT64, 0), ir.Constant(INT64, WIDTH)
         with cgutils.for_range_slice(builder, zero, builder.extract_value(features.shape, 1), step) as (at, _):
-            left = [load(builder, placed(builder, features, f, a, at), WIDTH) for a in range(height)]
-            right = [load(builder, placed(builder, joint, g, b, at), WIDTH) for b in range(width)]
+            left = [read(builder, placed(builder, features, f, a, at), WIDTH) for a in range(height)]
+            right = [read(builder, placed(builder, joint, g, b, at), WIDTH) for b in range(width)]
             for place, (one, other) in zip(held, ((a, b) for a in left for b in right), strict=True):
                 builder.store(builder.fadd(builder.fmul(one, other), builder.load(place)), place)
         for end, place in zip(ends, held, strict=True):
-            store(builder, end, builder.load(place))
+            write(builder, end, builder.load(place))
 
     return block
 
