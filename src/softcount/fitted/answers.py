@@ -12,16 +12,7 @@ from msgspec import Struct
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
 from softcount.families import Family, Params
-from softcount.fitted import conditions
-from softcount.fitted.derived_columns import (
-    LineAnswer,
-    NumberAnswer,
-    derived_answer,
-    derived_fields,
-    given_of_leads,
-    with_derived,
-    with_derived_fills,
-)
+from softcount.fitted import conditions, derived_columns
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, NumberForm, fixed_decimals, restore_cells
@@ -106,7 +97,7 @@ def name_apart(model: Any, name: object) -> str:
 # -- any column given any others
 
 
-class Answer(NumberAnswer, Struct, frozen=True):
+class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
     """The distribution of a numeric column: a mixture over the groups; `written` is the form of its cells.
 
     Normal distributions are truncated to the `bounds` of the column.
@@ -173,7 +164,7 @@ class Answer(NumberAnswer, Struct, frozen=True):
         return float(np.ceil(found)) if self.family.whole_numbers else found
 
 
-class AveragedAnswer(NumberAnswer, Struct, frozen=True):
+class AveragedAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
     """The weighted average of the answers of several models."""
 
     weights: np.ndarray
@@ -198,7 +189,7 @@ class AveragedAnswer(NumberAnswer, Struct, frozen=True):
         return _first_float(self.cdf, q)
 
 
-class IntervalAnswer(NumberAnswer, Struct, frozen=True):
+class IntervalAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
     """The distribution of a number that a network discretises; `shares` are the probabilities of its bins.
 
     Within a bin, numbers are distributed as in training.
@@ -266,7 +257,7 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
         )
     if of in said:
         raise DataError(f"{of!r} is both asked for and given.")
-    known = given_of_leads(model.schema, said)
+    known = derived_columns.given_of_leads(model.schema, said)
     rows = conditions.given_rows(model, known)
     if of is None:
         joined = {column for key in rows.ranges for column in conditions.leaf_with(model, key).columns}
@@ -274,7 +265,7 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
             spec.key: conditions.leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined
         }
         columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
-        for spec, rule in derived_fields(model.schema):
+        for spec, rule in derived_columns.derived_fields(model.schema):
             sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
             columns |= {spec.key} if sure or rule.lead in columns else set()
         order = [spec.key for spec in model.schema.fields if spec.key in columns]
@@ -294,7 +285,7 @@ def _derived_or_own(model: Fitted, of: Key, rows: conditions.RowsGiven, known: M
     spec = model.schema.by_key.get(of)
     if spec is not None and spec.derived is not None and not spec.used:
         ask = partial(_derived_or_own, model, rows=rows, known=known)
-        found = derived_answer(model.schema, spec, ask, known)
+        found = derived_columns.derived_answer(model.schema, spec, ask, known)
         if isinstance(found, dict):
             return dict(zip(levels_as_written(model.schema, of, list(found)), found.values(), strict=True))
         return found
@@ -304,7 +295,7 @@ def _derived_or_own(model: Fitted, of: Key, rows: conditions.RowsGiven, known: M
     if spec.kind.numeric:
         if condition is not None:
             raise DataError(f"only a range of {of!r} follows from what is given. Give a value.")
-        return LineAnswer(float(value), 1.0, 0.0, spec.written)
+        return derived_columns.LineAnswer(float(value), 1.0, 0.0, spec.written)
     allowed = {value} if condition is None else set(conditions.allowed_levels(model, of, condition))
     shares = _answer(model, of, conditions.given_rows(model, {key: x for key, x in known.items() if key != of}))
     kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
@@ -348,7 +339,7 @@ def drawn(
     model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
 ) -> tuple[dict[Key, Any], np.ndarray]:
     """Draw the columns of n new rows under some given values, and the group of each row."""
-    given = given_of_leads(model.schema, _mapping(given))
+    given = derived_columns.given_of_leads(model.schema, _mapping(given))
     rows = conditions.given_rows(model, given)
     sure, limits = conditions.parted(model, given)
     groups = rng.choice(model.n_groups, size=n, p=rows.groups / rows.groups.sum())
@@ -367,7 +358,7 @@ def drawn(
 def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
     """Draw n new rows as columns named by text, with the class if classes are known."""
     columns, groups = drawn(model, n, given, rng)
-    columns = with_derived(model.schema, columns, n)
+    columns = derived_columns.with_derived(model.schema, columns, n)
     order = [spec.key for spec in model.schema.fields if spec.key in columns]
     names = labels([*order, *columns])
     ordered = {name: as_written(model.schema, key, columns[key]) for key, name in names.items()}
@@ -427,7 +418,7 @@ def _drawn_leaf(
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
     """Return for each column with missing values the rows (from 0) and the mean or the most probable category."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
-    leads = {rule.lead for _, rule in derived_fields(model.schema)}
+    leads = {rule.lead for _, rule in derived_columns.derived_fields(model.schema)}
     shares: dict[Key, dict[int, np.ndarray]] = {}
     compiled, columns = model.compiled(), [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)]
     for chunk in model.chunks(table):
@@ -448,7 +439,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
                 own = weights[rows] @ _public(model, leaf)["probability"]
                 shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
     joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-    whole = with_derived_fills(model.schema, table, joined, shares)
+    whole = derived_columns.with_derived_fills(model.schema, table, joined, shares)
     return {key: (rows, fill_as_written(model.schema, key, values)) for key, (rows, values) in whole.items()}
 
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.fitted import explain
 from softcount.fitted.answers import ColumnShape, column_shape, labels_in, marginal, plain_columns
-from softcount.fitted.explain import Nomogram as NomogramFigures
-from softcount.fitted.explain import (
-    NomogramColumn,
-    NormalPlane,
-    decision_grid,
-    most_separating,
-    nomogram_of,
-    normal_planes,
-)
 from softcount.fitted.influence import departures
 from softcount.pictures.chart import (
     PAGE,
@@ -89,7 +81,7 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Re
 def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     """Return the departure of each class from the whole table in nats; of a normal block, column by column."""
     found: dict[Key, np.ndarray] = {}
-    normal, shares = normal_planes(fitted), fitted.row_shares
+    normal, shares = explain.normal_planes(fitted), fitted.row_shares
     for key, far in departures(fitted).items():
         columns = [column for column in (key if isinstance(key, tuple) else ()) if column in normal]
         for column in columns:  # the divergence of each class's normal from the normal of all of them
@@ -141,7 +133,7 @@ def add_planes(
     page: Page, fitted: Fitted, names: Sequence[str], found: RowFindings | None, redaction: Redaction
 ) -> None:
     """Add ellipses of the classes in the two columns that separate them best, and which class is likeliest where."""
-    plane = most_separating(fitted) if fitted.n_groups > 1 else None
+    plane = explain.most_separating(fitted) if fitted.n_groups > 1 else None
     found = found if redaction.shows_cells else None
     if not all(map(redaction.allows, fitted.group_rows.tolist())):
         page.line("no plane of the classes: some have fewer than five rows, whose cells it would show")
@@ -158,7 +150,7 @@ def add_planes(
         _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), redaction)
 
 
-def plane_marks(points: Sequence[np.ndarray], planes: NormalPlane | None = None) -> list[Any]:
+def plane_marks(points: Sequence[np.ndarray], planes: explain.NormalPlane | None = None) -> list[Any]:
     marks: list[Any] = [Points(own[:, 0], own[:, 1], class_tone(place)) for place, own in enumerate(points) if len(own)]
     for place in range(0 if planes is None else len(planes.means)):
         for order, part in enumerate(ELLIPSES):
@@ -169,7 +161,7 @@ def plane_marks(points: Sequence[np.ndarray], planes: NormalPlane | None = None)
 
 
 def _add_ellipses(
-    page: Page, plane: NormalPlane, names: Sequence[str], points: Sequence[np.ndarray], redaction: Redaction
+    page: Page, plane: explain.NormalPlane, names: Sequence[str], points: Sequence[np.ndarray], redaction: Redaction
 ) -> None:
     outer = np.concatenate([plane.ellipse(g, ELLIPSES[1]) for g in range(len(plane.means))])
     x, y = (Axis(key_text(plane.columns[k]), widen(outer[:, k], 0.03)) for k in (0, 1))
@@ -192,7 +184,7 @@ def _add_regions(
     page: Page, fitted: Fitted, columns: tuple[Key, Key], names: Sequence[str], points: Sequence[np.ndarray],
     redaction: Redaction,
 ) -> None:  # fmt: skip
-    grid = decision_grid(fitted, columns)
+    grid = explain.decision_grid(fitted, columns)
     (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, *grid.ranges), *plane_marks(points)]
     axes = Axis(x, grid.ranges[0]), Axis(y, grid.ranges[1])
     chart = Chart("regions by the likeliest class", marks, *axes, _legend(names), height=230)
@@ -251,7 +243,7 @@ def add_sureness(page: Page, found: RowFindings, names: Sequence[str]) -> None:
 
 def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
     """Add pictures of EM: a mixture of the same number of classes in two columns, after some of its iterations."""
-    plane, groups = most_separating(fitted), fitted.n_groups
+    plane, groups = explain.most_separating(fitted), fitted.n_groups
     if plane is None or not 2 <= groups <= 8:
         return
     points = _plane_points(fitted, plane.columns, found)
@@ -266,7 +258,7 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
     for steps, means, covariances, weights, log_likelihood in _run_em(rows, start):
         if steps not in FRAMES:
             continue
-        nearest, own = weights.argmax(axis=1), NormalPlane(plane.columns, means, covariances)
+        nearest, own = weights.argmax(axis=1), explain.NormalPlane(plane.columns, means, covariances)
         marks = plane_marks([rows[nearest == g] for g in range(groups)], own)
         title = f"after {format_count(steps, 'iteration')}"
         frames.append(Chart(title, marks, x, y, title=title, width=236, height=156).draw())
@@ -307,7 +299,7 @@ def _run_em(rows: np.ndarray, means: np.ndarray) -> Iterator[tuple[int, np.ndarr
 
 def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
     """Add what every value adds, the largest class against each of the next."""
-    found = nomogram_of(fitted)
+    found = explain.nomogram_of(fitted)
     if found is None or not found.columns:
         if fitted.ensemble is not None and fitted.ensemble.together:
             together = format_list(fitted.ensemble.together)
@@ -340,7 +332,7 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
 
 
 def nomogram_chart(
-    found: NomogramFigures, pair: tuple[int, int], names: tuple[str, str], redaction: Redaction = OPEN,
+    found: explain.Nomogram, pair: tuple[int, int], names: tuple[str, str], redaction: Redaction = OPEN,
     most: int = NOMOGRAM_LINES,
 ) -> Nomogram:  # fmt: skip
     """Describe the log-odds of the values of `most` columns, those that can move most first."""
@@ -360,7 +352,7 @@ def nomogram_chart(
     return Nomogram(f"nomogram of {names[0]} against {names[1]}", lines, start, names)
 
 
-def _format_value(column: NomogramColumn, place: int, redaction: Redaction) -> str:
+def _format_value(column: explain.NomogramColumn, place: int, redaction: Redaction) -> str:
     value = column.values[place]
     return redaction.number(value) if column.numeric else redaction.level(column.key, value)
 
