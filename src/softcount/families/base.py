@@ -370,7 +370,7 @@ class Family:
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         """Return the part of the log-likelihood due to the unit of the column; 0 without a unit."""
-        return 0.0
+        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum()) if self.signed else 0.0
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the part of the log-likelihood due to the deviations of the columns, in counting units."""
@@ -562,7 +562,7 @@ class Family:
 
         Terms that are common to all groups are left out.
         """
-        return None
+        return self.linear_of(self.natural(params), setting) if self.facts.linear else None
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and intercepts from natural parameters, for a linear family."""

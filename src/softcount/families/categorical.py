@@ -155,7 +155,7 @@ class Categorical(Shares, Struct, frozen=True):
 
     name = "categorical"
     kind = Kind.CATEGORICAL
-    facts = Facts(stack="codes")
+    facts = Facts(stack="codes", linear=True)
 
     def for_key(self, key: Key) -> Family:
         """Return a joint table for a block of discrete columns."""
@@ -217,11 +217,8 @@ class Categorical(Shares, Struct, frozen=True):
         best = (weights @ params["probability"]).argmax(axis=-1)
         return np.array(setting.levels, dtype=object)[best]
 
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return one feature for each category; for a 0/1 column, its value."""
-        return self.linear_of(self.natural(params), setting)
-
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """Return one feature for each category; for a 0/1 column, its value."""
         if setting.levels in ((0, 1), (False, True)):
             return natural[:, 1:] - natural[:, :1], natural[:, 0]
         return natural, np.zeros(len(natural))
@@ -262,7 +259,7 @@ class Bernoulli(Categorical, frozen=True):
     """Success or failure: always two categories, seen or not; the last in sorted order is the success."""
 
     name = "bernoulli"
-    facts = Facts(stack="codes", two_levels=True)
+    facts = Facts(stack="codes", two_levels=True, linear=True)
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         levels = fields[0].levels
@@ -329,7 +326,7 @@ class Grouped(Categorical, frozen=True):
     """
 
     name = "grouped"
-    facts = Facts(stack="codes", side_by_side=False, needs_classes=True)
+    facts = Facts(stack="codes", side_by_side=False, needs_classes=True, linear=True)
     slope = Family.slope
     posterior = Family.posterior
     for_key = Family.for_key

@@ -183,7 +183,6 @@ class Joint(Categorical, frozen=True):
         return [[] if known[j] else [levels[j][code - 1] for code in part] for j, part in enumerate(codes.T)]
 
     fill = Family.fill
-    linear = Family.linear
     observed = Family.observed
     there = Family.there
     weighted_formula = Family.weighted_formula

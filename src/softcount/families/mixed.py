@@ -15,7 +15,7 @@ from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.categorical import Categorical, estimate_shares, prior_counts
-from softcount.families.normal import HALF_LOG_2PI, Normal, centred_sums, standardise
+from softcount.families.normal import HALF_LOG_2PI, AroundMean, Normal, centred_sums, standardise
 from softcount.families.setting import (
     FEW_ROWS,
     SLACK,
@@ -149,6 +149,7 @@ class Mixed(Family, Struct, frozen=True):
         exact=False, mergeable=False, has_products=False, hidden="are of hidden parts", spread_parameters=("variance",)
     )
     alone = True
+    deviation = AroundMean.deviation
     chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
@@ -334,9 +335,6 @@ class Mixed(Family, Struct, frozen=True):
     def within(self, params: Params, hyper: Hyper) -> Params:
         floor = hyper["floor"] if self.block else hyper["floor"][0]
         return params | {"variance": np.maximum(params["variance"], floor)}
-
-    def deviation(self, params: Params) -> np.ndarray | float:
-        return np.sqrt(np.maximum(params["variance"], SMALLEST))
 
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
         """Return the groups in which every part is at the floor."""

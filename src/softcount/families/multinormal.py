@@ -183,8 +183,6 @@ class Multinormal(Family, Struct, frozen=True):
             params["covariance"] = self._estimate_covariance(_around(fixed["mean"], stats, hyper, how), rows, hyper)
         return params
 
-    log_unit = Normal.log_unit
-
     def within(self, params: Params, hyper: Hyper) -> Params:
         return params | {"covariance": apply_floor(params["covariance"], self._unit(hyper), float(hyper["floor"]))}
 

@@ -52,9 +52,6 @@ class AroundMean(Family):
             "s2": np.where(hyper["s2"] > 0, hyper["s2"], whole),
         }
 
-    def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
-
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         whole, rows = np.asarray(hyper["whole"]), stats.value[..., 0].sum(axis=0)
         return float((0.5 * rows * np.log(np.where(whole > 0, whole, 1.0))).sum())

@@ -89,6 +89,8 @@ class Facts(Struct, frozen=True):
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
     """Whether a row holds counts that are scored one by one; the number of their orders is then not in the surprise."""
+    linear: bool = False
+    """Whether its log-densities are linear in the features of `linear_of`."""
     in_units: bool = False
     """Whether its linear form has one numeric feature with a unit, in addition to presence."""
     hidden: str = ""

@@ -142,8 +142,7 @@ class Student(AroundMean, Struct, frozen=True):
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
-        rows, logs = stats.value[..., 0], stats.value[..., 4]
-        mass, mean, squares = moments(stats[..., 1:4])
+        rows, logs, mass, mean, squares = _sums(stats)
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
         weight = mass + kappa
         middle = (mass * mean + kappa * hyper["mu"]) / np.where(weight > 0, weight, 1.0)
@@ -173,8 +172,7 @@ class Student(AroundMean, Struct, frozen=True):
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """Return the log-likelihood with the hidden weights, whose distribution is gamma of shape freedom / 2."""
-        rows, logs = stats.value[..., 0], stats.value[..., 4]
-        mass, mean, squares = moments(stats[..., 1:4])
+        rows, logs, mass, mean, squares = _sums(stats)
         half, spread = params["freedom"] / 2.0, params["spread"]
         off = squares + mass * (mean - params["mean"]) ** 2
         values = -0.5 * (off / spread + rows * np.log(spread)) + 0.5 * logs - rows * HALF_LOG_2PI
@@ -182,8 +180,7 @@ class Student(AroundMean, Struct, frozen=True):
         return float((values + weights).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        rows, logs = stats.value[..., 0], stats.value[..., 4]
-        mass, mean, squares = moments(stats[..., 1:4])
+        rows, logs, mass, mean, squares = _sums(stats)
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
         here, spread, half = params["mean"], params["spread"], params["freedom"] / 2.0
         off = squares + mass * (mean - here) ** 2 + kappa * (hyper["mu"] - here) ** 2 + nu * hyper["s2"]
@@ -199,8 +196,7 @@ class Student(AroundMean, Struct, frozen=True):
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the log evidence for expected weights: mean and spread exactly, the freedom by quadrature."""
-        rows, logs = stats.value[..., 0], stats.value[..., 4]
-        mass, mean, squares = moments(stats[..., 1:4])
+        rows, logs, mass, mean, squares = _sums(stats)
         kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
         squares = squares + mass * kappa / np.where(mass > 0, mass + kappa, 1.0) * (mean - hyper["mu"]) ** 2
         means = np.where(kappa > 0, -0.5 * np.log1p(mass / np.where(kappa > 0, kappa, 1.0)), 0.0)
@@ -229,3 +225,8 @@ class Student(AroundMean, Struct, frozen=True):
         quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
         values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
         return from_mixture(student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
+
+
+def _sums(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, sums of log-weights and of weights, weighted means and centred weighted squares."""
+    return stats.value[..., 0], stats.value[..., 4], *moments(stats[..., 1:4])

@@ -301,7 +301,7 @@ class Bags(Family):
     """
 
     kind = Kind.TEXT
-    facts = Facts(stack="bag", rows_first=True, counted=True)
+    facts = Facts(stack="bag", rows_first=True, counted=True, linear=True)
     by_document = False
     """Whether it counts the documents that contain a word, not the occurrences."""
     nouns: ClassVar[tuple[str, str]] = "text", "documents"
@@ -366,11 +366,8 @@ class Bags(Family):
     def takes(self, kind: Kind) -> bool:
         return kind is Kind.TEXT
 
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return one feature for each word of a document that is present."""
-        return self.linear_of(self.natural(params), setting)
-
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+        """Return one feature for each word of a document that is present."""
         return natural[:, 1:], natural[:, 0]
 
     def filed_levels(self, setting: Setting) -> Any:

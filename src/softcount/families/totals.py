@@ -106,10 +106,6 @@ class Totals(Family):
         one = np.where(nothing, 1.0, rows), np.where(nothing, hyper["whole"], total)
         return hyper | dict(zip(self.prior_names, one, strict=True))
 
-    def log_unit(self, stats: Twofold, setting: Setting) -> float:
-        """Return the part of the log-likelihood due to the unit. Counts have no unit."""
-        return 0.0 if self.kind is Kind.COUNT else float(stats.value[..., 0].sum() * np.log(setting.scale).sum())
-
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         after = (stats.value[..., j] + hyper[name] for j, name in enumerate(self.prior_names))
         return self.conjugate(**dict(zip(self.conjugate_parts, after, strict=True)))
@@ -313,12 +309,6 @@ class Poisson(Totals, Struct, frozen=True):
         if "shape" in params:
             rate = rng.gamma(params["shape"][groups], 1.0 / params["rows"][groups])
         return np.asarray(rng.poisson(rate).astype(np.float64))
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        rate = params["rate"]
-        whole = shares @ rate
-        logs = np.log(np.where(rate > 0, rate, 1.0)) - np.log(whole if whole > 0 else 1.0)
-        return np.asarray(rate * logs - rate + whole)
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         rate = params["rate"]

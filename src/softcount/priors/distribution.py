@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,10 +71,14 @@ class Distribution(Struct, frozen=True, eq=False):
     def _name(self) -> str:
         return self.title or type(self).__name__
 
-    def _settle(self, **checks: Callable[[str, Any], np.ndarray]) -> None:
-        """Check the parameters and store them, broadcast to one shape: as floats, or as read-only arrays."""
+    def _settle(self, axes: Mapping[str, int] | None = None, **checks: Callable[[str, Any], np.ndarray]) -> None:
+        """Check the parameters and store them, broadcast to the same groups: as floats, or as read-only arrays.
+
+        `axes` are the numbers of last axes that are not groups, if a parameter has any.
+        """
         values = {name: check(f"{self._name}'s {name}", getattr(self, name)) for name, check in checks.items()}
-        shapes = {name: np.shape(value) for name, value in values.items()}
+        own = {name: np.shape(value)[np.ndim(value) - (axes or {}).get(name, 0) :] for name, value in values.items()}
+        shapes = {name: np.shape(value)[: np.ndim(value) - len(own[name])] for name, value in values.items()}
         try:
             together = np.broadcast_shapes(*shapes.values())
         except ValueError:
@@ -84,7 +88,7 @@ class Distribution(Struct, frozen=True, eq=False):
                 "Give each one number, or one per group."
             ) from None
         for name, value in values.items():
-            self._store(name, np.broadcast_to(np.asarray(value, dtype=float), together))
+            self._store(name, np.broadcast_to(np.asarray(value, dtype=float), together + own[name]))
 
     def _require(self, right: ArrayLike, name: str, remedy: str) -> None:
         """Raise an error for the first value of a parameter for which `right` is false."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -35,23 +37,15 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
     def __post_init__(self) -> None:
         mean = np.atleast_1d(finite("NormalInverseWishart's mean", self.mean, ("group", "column")))
         scale = np.atleast_2d(finite("NormalInverseWishart's scale", self.scale, MATRIX))
-        d, rows = mean.shape[-1], "Prior rows are finite and 0 or more."
-        kappa = nonnegative("NormalInverseWishart's kappa", self.kappa, rows)
-        nu = nonnegative("NormalInverseWishart's nu", self.nu, rows)
+        d = mean.shape[-1]
         if d == 0 or scale.shape[-2:] != (d, d):
             raise DataError(
                 f"NormalInverseWishart has {d} means and a scale of shape {scale.shape}. "
                 "Give a square matrix with one row and one column per mean."
             )
-        try:
-            groups = np.broadcast_shapes(mean.shape[:-1], kappa.shape, nu.shape, scale.shape[:-2])
-        except ValueError:
-            raise DataError(
-                "NormalInverseWishart: the parameters have different numbers of groups. Give each once, or per group."
-            ) from None
         _check_matrix(scale)
-        for name, value, own in (("mean", mean, (d,)), ("kappa", kappa, ()), ("nu", nu, ()), ("scale", scale, (d, d))):
-            self._store(name, np.broadcast_to(value, groups + own))
+        rows = partial(nonnegative, remedy="Prior rows are finite and 0 or more.")
+        self._settle({"mean": 1, "scale": 2}, mean=lambda *_: mean, kappa=rows, nu=rows, scale=lambda *_: scale)
 
     @property
     def size(self) -> int:
