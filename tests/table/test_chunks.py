@@ -18,7 +18,8 @@ from tests.table.reading import Read, cells, chunks_of, labels, read
 from softcount.errors import DataError
 from softcount.sources.arrow_files import rechunked
 from softcount.sources.source import chunk_rows_for
-from softcount.table import UNKNOWN, Chunk, open_table
+from softcount.table import Chunk, open_table
+from softcount.table.chunk import UNKNOWN
 
 DRAWN = np.random.default_rng(11)
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softcount.errors import DataError
-from softcount.table import UNKNOWN, check_weights, code_labels
+from softcount.table import check_weights, code_labels
+from softcount.table.chunk import UNKNOWN
 
 MAKERS: list[Any] = [list, pd.Series, pl.Series, pa.array]
 

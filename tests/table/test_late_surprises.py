@@ -12,7 +12,8 @@ import pytest
 from tests.table.reading import cells, read, read_table, with_room
 
 from softcount.errors import DataError
-from softcount.table import OTHER, Contradiction, open_table
+from softcount.table import Contradiction, open_table
+from softcount.table.schema import OTHER
 
 MANY = 70_000
 

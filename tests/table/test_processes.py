@@ -19,7 +19,8 @@ from tests.table.reading import with_room
 from softcount.run.local import Processes
 from softcount.sources.bytestream import TextFile
 from softcount.sources.documents import LinesSource
-from softcount.table import Chunk, ChunkTask, Contradiction, Table, open_table
+from softcount.table import Chunk, Contradiction, Table, open_table
+from softcount.table.encode import ChunkTask
 
 ROWS = 9_000
 

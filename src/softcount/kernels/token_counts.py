@@ -153,7 +153,8 @@ def sort_keys(data: Any, offsets: Any, places: Any, groups: Any, skip: Any, bits
 def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any, target: Any) -> np.ndarray:
     """Row ends of a matrix whose columns rise within a row; `target` takes the columns and the values.
 
-    Entries are dealt out by column and then by row, which sorts them without comparing any; words of one column add up.
+    Entries are dealt out by column and then by row, which sorts them without comparing any; words of one column are
+    neighbours.
     `ends_of` has a zero for every column and two more.
     """
     for j in range(ids.size):
@@ -181,33 +182,4 @@ def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any,
             indices[at[row]], values[at[row]] = c, np.int64(cells[j] & LOW)
             at[row] += 1
             j += 1
-    return _added_up(ends, target) if _same_column(columns, ends_of.size - 2) else ends
-
-
-@compiled
-def _same_column(columns: Any, width: Any) -> Any:
-    """Whether two words have the same column."""
-    met = np.zeros(width, np.bool_)
-    for i in range(columns.size):
-        if columns[i] >= 0:
-            if met[columns[i]]:
-                return True
-            met[columns[i]] = True
-    return False
-
-
-@compiled
-def _added_up(ends: Any, target: Any) -> Any:
-    """Row ends once neighbours of one column are one."""
-    indices, values = target
-    stops = np.zeros(ends.size, np.int64)
-    used = 0
-    for i in range(ends.size - 1):
-        for j in range(ends[i], ends[i + 1]):
-            if used > stops[i] and indices[used - 1] == indices[j]:
-                values[used - 1] += values[j]
-            else:
-                indices[used], values[used] = indices[j], values[j]
-                used += 1
-        stops[i + 1] = used
-    return stops
+    return ends

@@ -273,7 +273,8 @@ def matrix_of(block: WordBlock, columns: np.ndarray, width: int, dtype: Any = np
         ends = place_counts(indptr, ids, counts, places, room, (indices, values))
         cells = values[: ends[-1]], indices[: ends[-1]], _narrow(ends)
         rows = sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
-        rows.has_canonical_format = True
+        rows.has_sorted_indices = True
+        rows.sum_duplicates()
         return rows
     place = columns[block.ids]
     keep = place >= 0
