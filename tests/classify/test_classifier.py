@@ -222,15 +222,15 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
     rng = np.random.default_rng(2)
     X = rng.integers(0, 2, (300, 4)).astype(str)
     y = (X[:, 1] == X[:, 3]).astype(int)
-    lowest, failed = logistic.lowest, []
+    minimise, failed = logistic.minimise, []
 
     def stops_early(objective, start, *settings):
         if len(start) == 1 and len(failed) < failures:  # folds of a small table are fitted side by side
             failed.append(start)
             return start, np.zeros(1, dtype=np.int64)
-        return lowest(objective, start, *settings)
+        return minimise(objective, start, *settings)
 
-    monkeypatch.setattr(logistic, "lowest", stops_early)
+    monkeypatch.setattr(logistic, "minimise", stops_early)
     if failures == 1:
         assert sc.Classifier().fit(X, y).score(X, y) == 1.0
     else:
@@ -242,7 +242,7 @@ def test_a_final_fit_that_stops_early_is_repeated_or_refused(failures, monkeypat
 def test_steps_that_scale_each_of_many_features_alone_reach_the_same_fit(monkeypatch):
     X, y = load_iris(return_X_y=True)
     expected = sc.Classifier(n_jobs=1).fit(X, y)
-    monkeypatch.setattr(logistic, "MOST_TURNED", 0)
+    monkeypatch.setattr(logistic, "MOST_DECORRELATED", 0)
     monkeypatch.setattr(np.linalg, "inv", None)  # it would take minutes of thousands of columns
     found = sc.Classifier(n_jobs=1).fit(X, y)
     np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=0.02)

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, norm
 
 from softcount.classify.encode import EncodedRows
 from softcount.classify.features import FEW, Features, Indicators, PairCounts, StackedFeatures, Terms
-from softcount.classify.logistic import Abreast, Conditional, Curvature, lowest
+from softcount.classify.logistic import Curvature, LogisticProblem, LogisticProblems, minimise
 from softcount.classify.members import AodeTables, BlockMoments, Training
 from softcount.classify.recipes import RECIPES, choose_pairs, fit_weights, leave_one_out
 
@@ -158,12 +158,12 @@ def test_the_lowest_points_are_found_as_scipy_finds_them():
         values, slopes = zip(*(one(own, k) for k, own in enumerate(at)), strict=True)
         return np.array(values), np.array(slopes)
 
-    found, steps = lowest(objective, np.zeros((3, 6)), 200, 1e-14)
+    found, steps = minimise(objective, np.zeros((3, 6)), 200, 1e-14)
     for k in range(3):
         expected = minimize(one, np.zeros(6), args=(k,), jac=True, method="BFGS", options={"gtol": 1e-10}).x
         np.testing.assert_allclose(found[k], expected, atol=1e-5)
         assert 0 < steps[k] < 100
-        alone, own = lowest(lambda at, k=k: tuple(np.array([x]) for x in one(at[0], k)), np.zeros((1, 6)), 200, 1e-14)
+        alone, own = minimise(lambda at, k=k: tuple(np.array([x]) for x in one(at[0], k)), np.zeros((1, 6)), 200, 1e-14)
         np.testing.assert_array_equal(alone[0], found[k])
         assert own[0] == steps[k]
 
@@ -172,7 +172,9 @@ def test_the_lowest_points_are_found_as_scipy_finds_them():
 def test_one_direction_far_steeper_than_the_others_does_not_end_a_descent(steep):
     curve = np.ones(40)
     curve[7] = steep
-    found, steps = lowest(lambda at: (0.5 * (at - 10.0) ** 2 @ curve, (at - 10.0) * curve), np.zeros((1, 40)), 60, 3e-4)
+    found, steps = minimise(
+        lambda at: (0.5 * (at - 10.0) ** 2 @ curve, (at - 10.0) * curve), np.zeros((1, 40)), 60, 3e-4
+    )
     np.testing.assert_allclose(found, 10.0, atol=0.1)
     assert steps[0] < 10
 
@@ -196,12 +198,12 @@ def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monke
         features = Features(
             terms.indicators(training.codes).matrix, np.nan_to_num(training.rows.numbers), training.terms.width
         )
-        problems.append(Conditional(features, training.labels, training.weights, classes))
+        problems.append(LogisticProblem(features, training.labels, training.weights, classes))
         penalties.append(np.linspace(0.5, 2.0, features.width))
     assert len({problem.features.width for problem in problems}) > 1
-    together = next(Abreast(tuple(problems)).path([penalties]))
+    together = next(LogisticProblems(tuple(problems)).path([penalties]))
     for problem, penalty, found in zip(problems, penalties, together, strict=True):
-        (alone,) = next(Abreast((problem,)).path([[penalty]]))
+        (alone,) = next(LogisticProblems((problem,)).path([[penalty]]))
         np.testing.assert_allclose(found, alone, atol=1e-8)
 
 
@@ -219,14 +221,14 @@ def test_a_row_doubted_a_little_is_a_row_and_a_little_of_every_other_class():
 def test_coefficients_are_where_the_penalised_loss_is_flat(classes):
     training = drawn(rows=60, classes=classes, seed=1)
     lines = np.nan_to_num(training.rows.numbers)
-    problem = Conditional(
+    problem = LogisticProblem(
         Features(training.terms.indicators(training.codes).matrix, lines), training.labels, training.weights, classes
     )
     penalty = np.full(problem.features.width, 0.7)
-    (found,), _ = Abreast((problem,)).lowest([penalty], [Curvature.of(problem)], None, 500, 1e-14)
+    (found,), _ = LogisticProblems((problem,)).solve([penalty], [Curvature.of(problem)], None, 500, 1e-14)
 
     def loss(coefficients):
-        values, slopes = Abreast((problem,)).losses(coefficients[None], penalty[None])
+        values, slopes = LogisticProblems((problem,)).losses(coefficients[None], penalty[None])
         return float(values[0]), slopes[0]
 
     slope = loss(found)[1]
@@ -244,9 +246,9 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
 
     training = drawn(rows=200, classes=2, seed=2)
     indicators = training.terms.indicators(training.codes).matrix
-    problem = Conditional(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
+    problem = LogisticProblem(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
     penalty = np.full(problem.features.width, 2.0)
-    (found,), _ = Abreast((problem,)).lowest([penalty], [Curvature.of(problem)], None, 500, 1e-14)
+    (found,), _ = LogisticProblems((problem,)).solve([penalty], [Curvature.of(problem)], None, 500, 1e-14)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
     theirs.fit(indicators[:, 1:], training.labels, training.weights)
     np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)

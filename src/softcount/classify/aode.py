@@ -52,34 +52,30 @@ class AodeCounts(Struct, frozen=True, eq=False):
         """No row yet; decides which columns are counted in pairs."""
         cells, kept = 1, []
         for column in sorted(range(len(cuts.sizes)), key=lambda column: cuts.sizes[column]):
-            if bytes_of(cells + cuts.sizes[column], classes) > MOST_BYTES:
+            if pair_bytes(cells + cuts.sizes[column], classes) > MOST_BYTES:
                 break
             cells += cuts.sizes[column]
             kept.append(column)
-        terms = Terms(tuple((column,) for column in sorted(kept)), cuts.sizes)
+        terms = Terms.of_columns(sorted(kept), cuts.sizes)
         pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
-        return cls(cuts, pairs, np.zeros((whole(cuts.sizes).width, classes)), np.zeros(classes), setting)
+        return cls(cuts, pairs, np.zeros((terms_of_all(cuts.sizes).width, classes)), np.zeros(classes), setting)
 
     def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
-        classes, codes, every = len(self.sizes), self.cuts.codes(rows), whole(self.cuts.sizes)
+        classes, codes = len(self.sizes), self.cuts.codes(rows)
         pairs = PairCounts.of(self.pairs.terms, codes, labels, weights, classes)
-        places = every.places(codes)
-        where = (places * classes + labels[:, None]).ravel()
-        single = np.bincount(where, np.repeat(weights, places.shape[1]), every.width * classes)
-        single = single.reshape(every.width, classes)
-        single[0] = 0.0
+        single = terms_of_all(self.cuts.sizes).count_cells(codes, labels, weights, classes)
         sizes = np.bincount(labels, weights, minlength=classes)
         return replace(self, pairs=self.pairs + pairs, single=self.single + single, sizes=self.sizes + sizes)
 
-    def joined(self, other: AodeCounts, sign: float) -> AodeCounts:
-        """Counts of both, or of this without the other's; both are of the same cells."""
+    def add(self, other: AodeCounts, sign: float) -> AodeCounts:
+        """The sum of both, or with a `sign` of -1 the difference; both are of the same cells."""
         single, sizes = self.single + sign * other.single, self.sizes + sign * other.sizes
         counts = np.maximum(self.pairs.counts + sign * other.pairs.counts, 0.0)
         pairs = replace(self.pairs, counts=counts)
         return replace(self, pairs=pairs, single=np.maximum(single, 0.0), sizes=np.maximum(sizes, 0.0))
 
     @property
-    def alone(self) -> tuple[int, ...]:
+    def unpaired(self) -> tuple[int, ...]:
         """Columns that depend on the class alone, because their pairs would take too much memory."""
         paired = {column for (column,) in self.pairs.terms.columns}
         return tuple(column for column, size in enumerate(self.cuts.sizes) if column not in paired and size > 1)
@@ -87,7 +83,7 @@ class AodeCounts(Struct, frozen=True, eq=False):
     def ensemble(self) -> Ensemble:
         """The ensemble of AODE and, of columns not counted in pairs, naive Bayes."""
         several = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
-        pairs = self.pairs.some(several)
+        pairs = self.pairs.select(several)
         aode = AodeTables.estimate(pairs, self.sizes, self.setting.concentration)
         if self.setting.informed:
             own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
@@ -100,11 +96,9 @@ class AodeCounts(Struct, frozen=True, eq=False):
             aode = replace(aode, alone=aode.alone + np.concatenate([[0.0], each]))
         members: list[Any] = [Aode(self.cuts, aode)]
         names = ["AODE"]
-        if self.alone:
-            every, terms = whole(self.cuts.sizes), Terms(tuple((column,) for column in self.alone), self.cuts.sizes)
-            ends = [*every.offsets, every.width]
-            kept = np.concatenate([[0], *(np.arange(ends[column], ends[column + 1]) for column in self.alone)])
-            tables = log_tables(self.single[kept], terms, self.setting.concentration)
+        if self.unpaired:
+            terms, cells = terms_of_all(self.cuts.sizes).select(self.unpaired)
+            tables = log_tables(self.single[cells], terms, self.setting.concentration)
             classes, none = len(self.sizes), np.zeros(0)
             normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
             members.append(
@@ -113,35 +107,35 @@ class AodeCounts(Struct, frozen=True, eq=False):
             names.append("naive Bayes")
         return Ensemble(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
 
-    def moved(self, old: AodeLayout, new: AodeLayout) -> AodeCounts:
-        """The same counts with room for the cells and classes of another layout, which has all of these."""
+    def rebase(self, old: AodeLayout, new: AodeLayout) -> AodeCounts:
+        """The counts with room for the cells and classes of another layout, which has all of these."""
         cuts = new.cuts(dict(zip(old.keys, self.cuts.edges, strict=False)))
         groups = np.array([new.names.index(name) for name in old.names])
         kept = {old.keys[column] for (column,) in self.pairs.terms.columns} | (set(new.keys) - set(old.keys))
-        found = AodeCounts.none(cuts, len(new.names), self.setting).only(kept, new)
+        found = AodeCounts.none(cuts, len(new.names), self.setting).select_pairs(kept, new)
         single, sizes = found.single.copy(), found.sizes.copy()
-        every = old.cells(whole(self.cuts.sizes), whole(cuts.sizes), new)
+        every = old.cells(terms_of_all(self.cuts.sizes), terms_of_all(cuts.sizes), new)
         single[np.ix_(every, groups)] += self.single
         single[0] = 0.0
         sizes[groups] += self.sizes
-        mine = self.only(set(new.keys) & {new.keys[column] for (column,) in found.pairs.terms.columns}, old)
+        mine = self.select_pairs(set(new.keys) & {new.keys[column] for (column,) in found.pairs.terms.columns}, old)
         pairs, cells = found.pairs.counts.copy(), old.cells(mine.pairs.terms, found.pairs.terms, new)
         pairs[np.ix_(groups, cells, cells)] += mine.pairs.counts
         return replace(found, pairs=replace(found.pairs, counts=pairs), single=single, sizes=sizes)
 
-    def only(self, keys: set[Key], layout: AodeLayout) -> AodeCounts:
-        """The same with pairs of no more than these columns."""
+    def select_pairs(self, keys: set[Key], layout: AodeLayout) -> AodeCounts:
+        """The counts with pairs of these columns alone."""
         kept = [k for k, (column,) in enumerate(self.pairs.terms.columns) if layout.keys[column] in keys]
-        return replace(self, pairs=self.pairs.some(kept))
+        return replace(self, pairs=self.pairs.select(kept))
 
 
-def whole(sizes: Sequence[int]) -> Terms:
-    """A table for every column, be it of one cell."""
-    return Terms(tuple((column,) for column in range(len(sizes))), tuple(sizes))
+def terms_of_all(sizes: Sequence[int]) -> Terms:
+    """A table for every column, even for one of a single cell."""
+    return Terms.of_columns(range(len(sizes)), sizes)
 
 
-def bytes_of(cells: int, classes: int) -> int:
-    """Bytes that the counts of pairs of so many cells take."""
+def pair_bytes(cells: int, classes: int) -> int:
+    """Bytes of the counts of pairs of cells."""
     return classes * cells * cells * 8
 
 
@@ -164,14 +158,14 @@ class AodeLayout(Struct, frozen=True):
         return cls(keys, levels, level_sizes(schema), measured, numbers, list(names))
 
     def cuts(self, edges: Mapping[Key, np.ndarray]) -> Binning:
-        """Numbers cut at these edges, one not named not at all; levels that are numbers each by itself."""
+        """Bins of numbers at these edges, one bin without edges; a bin for every category that is a number."""
         own = [edges.get(key, np.zeros(0)) for key in self.keys[: self.measured]]
         valued = [np.array([float(x) for x in self.levels[key]]) for key in self.keys[self.measured : self.numbers]]  # type: ignore[arg-type]
         found = (*own, *(between(values) for values in valued))
         return Binning(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
 
     def cells(self, mine: Terms, others: Terms, new: AodeLayout) -> np.ndarray:
-        """The cell of the other layout's tables that each cell of these tables is; the first is the first."""
+        """For each cell of these tables, its place in the tables of the other layout."""
         found = [np.zeros(1, dtype=np.int64)]
         offsets = {new.keys[column]: offset for (column,), offset in zip(others.columns, others.offsets, strict=True)}
         for (column,) in mine.columns:

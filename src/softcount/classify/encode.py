@@ -76,7 +76,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
         return len(self) * self.plain_columns + sum(int(bag.nnz) for bag in self.bags)
 
     @classmethod
-    def together(cls, parts: Sequence[EncodedRows]) -> EncodedRows:
+    def concatenate(cls, parts: Sequence[EncodedRows]) -> EncodedRows:
         numbers, codes = (np.vstack([getattr(part, name) for part in parts]) for name in ("numbers", "codes"))
         texts = zip(*(part.bags for part in parts), strict=True)
         return cls(numbers, codes, tuple(sparse.vstack(bags, format="csr") for bags in texts))
@@ -347,7 +347,7 @@ class NumberScale(Struct, frozen=True, eq=False):
         """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN if missing."""
         return np.asarray(np.clip((_logged(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST))
 
-    def some(self, columns: np.ndarray) -> NumberScale:
+    def select(self, columns: np.ndarray) -> NumberScale:
         return NumberScale(self.floor[columns], self.middle[columns], self.spread[columns])
 
 

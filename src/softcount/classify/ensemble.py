@@ -171,18 +171,18 @@ class HeldScores(Struct, frozen=True, eq=False):
     gains: tuple[float, ...] = ()  # of every column, in nats per row
 
 
-class Held(Struct, frozen=True, eq=False):
+class FoldScores(Struct, frozen=True, eq=False):
     """Log-posteriors of one fold's rows, by recipe and setting.
 
-    `members` are those of the best setting of each recipe. `some` of the rows rank the columns, and `alone` is the log-
+    `members` are those of the best setting of each recipe. The rows `ranked` rank the columns, and `single` is the log-
     probability of their class given each column by itself.
     """
 
     rows: np.ndarray
     logs_of: dict[tuple[str, Any], np.ndarray]
     members: dict[str, Member]
-    some: np.ndarray
-    alone: np.ndarray  # (some rows x columns)
+    ranked: np.ndarray
+    single: np.ndarray  # (ranked rows x columns)
 
 
 @one_blas_thread()
@@ -213,10 +213,7 @@ def fit_ensemble(
     settings = _best_settings(logs_of, labels, weights)
     starts: dict[tuple[Any, ...], SharedWeights] = {}
     chosen, found = _choose_members({key: logs_of[key] for key in settings.values()}, labels, weights, starts)
-    refitted = runner.map(partial(_refitted, training), [(key[0], key[1]) for key in chosen])
-    members = [
-        _confirm_refit(member, key, logs_of[key], training, out) for key, member in zip(chosen, refitted, strict=True)
-    ]
+    members = list(runner.map(partial(_refit, training, out), [(*key, logs_of[key]) for key in chosen]))
     kept = dict(zip(chosen, found.weights, strict=True))
     lines = []
     for name, key in settings.items():
@@ -271,7 +268,7 @@ def _fit_partial_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     return PartialRows(single, information / (usual or information.sum()))
 
 
-def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) -> tuple[float, ...]:
+def _column_gains(training: Training, held: Sequence[FoldScores], ensemble: Ensemble) -> tuple[float, ...]:
     """Nats per held-out row by which each column lowers the log-loss: alone, or added to all others if that is more.
 
     Alone, a column is compared with the class shares. Added last, its part of the ensemble's scores is removed. By the
@@ -279,12 +276,12 @@ def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) 
     gain is between 0 and the entropy of the classes.
     """
     columns, texts = training.rows.plain_columns, len(training.rows.bags)
-    rows = np.concatenate([part.some for part in held])
+    rows = np.concatenate([part.ranked for part in held])
     labels, weights = training.labels[rows], training.weights[rows]
     shares = np.log(np.maximum(np.bincount(labels, weights, training.classes) / weights.sum(), SMALLEST))
     nothing = _loss(np.tile(shares, (len(rows), 1)), labels, weights)
     each, total = _fold_parts(training, held, ensemble)
-    alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.alone for part in held]).T]
+    alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.single for part in held]).T]
     if texts:
         words = next(name for name in held[0].members if isinstance(held[0].members[name], WordModel))
         parts = _fold_parts(training, held, replace(ensemble, names=(words,), weights=np.ones(1)))[0][:, columns:]
@@ -295,7 +292,7 @@ def _column_gains(training: Training, held: Sequence[Held], ensemble: Ensemble) 
     return tuple(max(nothing - first, min(nothing, rest) - whole, 0.0) for first, rest in zip(alone, last, strict=True))
 
 
-def _fold_parts(training: Training, held: Sequence[Held], ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
+def _fold_parts(training: Training, held: Sequence[FoldScores], ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
     """Contributions of the columns to the scores of some held-out rows, less their mean over rows, and the scores.
 
     `ensemble` has the names and weights; its members are those of each fold.
@@ -303,19 +300,18 @@ def _fold_parts(training: Training, held: Sequence[Held], ensemble: Ensemble) ->
     each, totals = [], []
     for part in held:
         fold = replace(ensemble, members=tuple(part.members[name] for name in ensemble.names))
-        columns, shared = fold.parts(training.rows.take(part.some))
+        columns, shared = fold.parts(training.rows.take(part.ranked))
         each.append(columns - columns.mean(axis=0))
         totals.append(shared + columns.sum(axis=1))
     return np.concatenate(each), np.concatenate(totals)
 
 
-def _alone(fold: _Fold, some: np.ndarray) -> np.ndarray:
-    """(rows x columns) log-probability of each row's class given the cell of one column, from the other folds' rows."""
-    inside, rows = fold.inside, fold.rows.take(some)
+def _score_single_columns(inside: Training, out: Training) -> np.ndarray:
+    """(rows x columns) log-probability of each held-out row's class given the cell of one column."""
     shares = np.exp(inside.shares)
-    counts = inside.tables[inside.terms.places(inside.cuts.codes(rows))] + shares
-    own = np.take_along_axis(counts, fold.labels[some][:, None, None], axis=2)[:, :, 0] / counts.sum(axis=2)
-    found = np.tile(inside.shares[fold.labels[some]][:, None], (1, rows.plain_columns))
+    counts = inside.tables[inside.terms.places(inside.cuts.codes(out.rows))] + shares
+    own = np.take_along_axis(counts, out.labels[:, None, None], axis=2)[:, :, 0] / counts.sum(axis=2)
+    found = np.tile(inside.shares[out.labels][:, None], (1, out.rows.plain_columns))
     found[:, [column for (column,) in inside.terms.columns]] = np.log(own)
     return found
 
@@ -385,24 +381,16 @@ def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
     return np.asarray(found[units])
 
 
-class _Fold(Struct, frozen=True, eq=False):
-    inside: Training
-    out: np.ndarray
-    rows: EncodedRows
-    labels: np.ndarray
-
-
-def _score_folds(training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]) -> list[Held]:
+def _score_folds(
+    training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]
+) -> list[FoldScores]:
     """Log-posteriors of some folds under every recipe fitted to the others; no recipe starts after the time `until`."""
-    parts = []
-    for fold in folds:
-        out = np.flatnonzero(split == fold)
-        inside = training.take(np.flatnonzero(split != fold))
-        parts.append(_Fold(inside, out, training.rows.take(out), training.labels[out]))
-    labels, heavy = (np.concatenate([each[part.out] for part in parts]) for each in (training.labels, training.weights))
+    places = [np.flatnonzero(split == fold) for fold in folds]
+    trainings = [training.take(np.flatnonzero(split != fold)) for fold in folds]
+    outside = [training.take(out) for out in places]
+    labels, heavy = (np.concatenate([each[out] for out in places]) for each in (training.labels, training.weights))
     logs_of: dict[tuple[str, Any], list[np.ndarray]] = {}
     best: dict[str, Sequence[Member]] = {}
-    trainings = [part.inside for part in parts]
     for recipe in recipes_for(training.rows):
         if until is not None and perf_counter() > until and logs_of:
             break
@@ -411,22 +399,22 @@ def _score_folds(training: Training, split: np.ndarray, until: float | None, fol
         settings = tuple(setting for setting in every[0] if all(setting in each for each in every))
         fits = recipe.fit_folds(trainings, settings) if settings else ()
         for setting, members in zip(settings, fits, strict=True):
-            scores = [log_posteriors(member.scores(fold.rows)) for member, fold in zip(members, parts, strict=True)]
+            scores = [log_posteriors(member.scores(out.rows)) for member, out in zip(members, outside, strict=True)]
             logs_of[recipe.name, setting] = scores
             losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
             if losses[-1] == min(losses):
                 best[recipe.name] = members
             if recipe.ordered and losses[-1] > min(losses):
                 break
-        if len(labels) >= ENOUGH_ROWS * len(parts) and min(losses, default=1.0) <= ENOUGH:
+        if len(labels) >= ENOUGH_ROWS * len(folds) and min(losses, default=1.0) <= ENOUGH:
             break
     width = training.rows.plain_columns + len(training.rows.bags)
     most = max(LEAST_RANKED, min(MOST_RANKED, MOST_RANKED_CELLS // max(1, width * max(width, training.classes))))
     found = []
-    for k, part in enumerate(parts):
-        some = np.linspace(0, len(part.out) - 1, min(len(part.out), most)).astype(np.int64)
+    for k, (inside, out, rows) in enumerate(zip(trainings, outside, places, strict=True)):
+        some = np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64)
         logs, kept = {key: own[k] for key, own in logs_of.items()}, {name: own[k] for name, own in best.items()}
-        found.append(Held(part.out, logs, kept, part.out[some], _alone(part, some)))
+        found.append(FoldScores(rows, logs, kept, rows[some], _score_single_columns(inside, out.take(some))))
     return found
 
 
@@ -487,30 +475,25 @@ def _choose_members(
     return kept, together
 
 
-def _refitted(training: Training, chosen: tuple[str, Any]) -> Member:
-    name, setting = chosen
-    return next(iter(ALL_RECIPES[name].fit(training, (setting,))))
+def _refit(training: Training, out: np.ndarray, chosen: tuple[str, Any, np.ndarray]) -> Member:
+    """The member of a recipe and setting, fitted to all rows; `logs` are those of the rows `out` when held out.
 
-
-def _confirm_refit(
-    member: Member, key: tuple[str, Any], logs: np.ndarray, training: Training, out: np.ndarray
-) -> Member:
-    """The refitted member, unless it is far worse on rows it has seen than on the same rows (`out`) held out.
-
-    A fit that stopped early is repeated through all settings of its recipe, each starting where the last one ended; if
-    that is no better, the fit is refused.
+    A member that is far worse on rows it has seen stopped early: it is fitted again through all settings of its recipe,
+    each starting where the last one ended. If that is no better, the fit is refused.
     """
+    name, setting, logs = chosen
+    recipe = ALL_RECIPES[name]
+    member = next(iter(recipe.fit(training, (setting,))))
     if not _is_far_worse(member, logs, training, out):
         return member
-    recipe = ALL_RECIPES[key[0]]
     settings = recipe.settings(training)
-    path = settings[: settings.index(key[1]) + 1] if key[1] in settings else (key[1],)
+    path = settings[: settings.index(setting) + 1] if setting in settings else (setting,)
     *_, again = recipe.fit(training, path)
     if not _is_far_worse(again, logs, training, out):
         return again
     held = _loss(logs, training.labels[out], training.weights[out])
     raise SoftcountError(
-        f"the final fit of {key[0]!r} failed: cross-validation gave a log-loss of {held:.4g} on held-out rows, and the "
+        f"the final fit of {name!r} failed: cross-validation gave a log-loss of {held:.4g} on held-out rows, and the "
         "final fit is far worse on the same rows. Use NaiveBayes() for this table, and please report it."
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -198,7 +198,27 @@ class Terms(Struct, frozen=True, eq=False, dict=True):
     @classmethod
     def single(cls, sizes: Sequence[int]) -> Terms:
         """A table for every column of at least two bins or categories."""
-        return cls(tuple((place,) for place, size in enumerate(sizes) if size > 1), tuple(sizes))
+        return cls.of_columns((place for place, size in enumerate(sizes) if size > 1), sizes)
+
+    @classmethod
+    def of_columns(cls, columns: Iterable[int], sizes: Sequence[int]) -> Terms:
+        """A table for each of some columns."""
+        return cls(tuple((column,) for column in columns), tuple(sizes))
+
+    def select(self, places: Iterable[int]) -> tuple[Terms, np.ndarray]:
+        """The terms at some places, and the rows of the concatenated tables that they keep, of missing cells first."""
+        places = list(places)
+        rows = np.concatenate([[0], *(np.arange(self._ends[k], self._ends[k + 1]) for k in places)]).astype(np.int64)
+        return Terms(tuple(self.columns[k] for k in places), self.sizes), rows
+
+    def count_cells(self, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+        """(cells x classes) weight of the rows in each cell, 0 for missing cells."""
+        places = self.places(codes)
+        cells = (places * classes + labels[:, None]).ravel()
+        counts = np.bincount(cells, np.repeat(weights, places.shape[1]), self.width * classes)
+        counts = counts.reshape(self.width, classes)
+        counts[0] = 0.0
+        return counts
 
     def places(self, codes: np.ndarray) -> np.ndarray:
         """(rows x terms) rows of the tables."""
@@ -280,12 +300,10 @@ class PairCounts(Struct, frozen=True, eq=False):
     def __add__(self, other: PairCounts) -> PairCounts:
         return PairCounts(self.terms, self.counts + other.counts)
 
-    def some(self, places: Sequence[int]) -> PairCounts:
+    def select(self, places: Sequence[int]) -> PairCounts:
         """The counts of some of the columns, by their places."""
-        ends = [*self.terms.offsets, self.terms.width]
-        kept = np.concatenate([[0], *(np.arange(ends[k], ends[k + 1]) for k in places)]).astype(np.int64)
-        terms = Terms(tuple(self.terms.columns[k] for k in places), self.terms.sizes)
-        return PairCounts(terms, self.counts[:, kept[:, None], kept])
+        terms, cells = self.terms.select(places)
+        return PairCounts(terms, self.counts[:, cells[:, None], cells])
 
     def information(self) -> tuple[np.ndarray, np.ndarray]:
         """(columns x columns) mutual information times weight: within the classes, and ignoring them.

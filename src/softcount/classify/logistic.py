@@ -22,7 +22,7 @@ Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """From (problems x unknowns) points, the value and the gradient of each."""
 
 
-def lowest(
+def minimise(
     objective: Objective, start: np.ndarray, most: int, tol: float, least: float | np.ndarray = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise several independent objectives by L-BFGS; return the minima and the number of steps each took.
@@ -40,14 +40,14 @@ def lowest(
     for _ in range(most):
         along = path.direction(slope)
         along[~going] = 0.0
-        ahead, lower, new = _search_line(objective, at, value, slope, along)
-        moved = lower < value
+        ahead, lower, new = _search_along(objective, at, value, slope, along)
+        gained = lower < value
         path.add(ahead - at, new - slope)
-        taken += going & moved
+        taken += going & gained
         small = tol * np.maximum(np.abs(lower), 1.0) + least
         unfinished = np.maximum(value - lower, 0.5 * np.vecdot(new, new)) > small
-        going &= unfinished & (moved | ~plain)
-        plain = going & ~moved
+        going &= unfinished & (gained | ~plain)
+        plain = going & ~gained
         if plain.any():  # the curvature learned so far misleads
             path.forget(plain)
         at, value, slope = ahead, lower, new
@@ -62,13 +62,13 @@ class _StepHistory(Struct):
     steps: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=lambda: deque(maxlen=KEPT))
     scale: np.ndarray | float = 1.0
 
-    def add(self, moved: np.ndarray, turned: np.ndarray) -> None:
+    def add(self, step: np.ndarray, change: np.ndarray) -> None:
         """A problem that did not move, or shows no positive curvature, learns nothing."""
-        curved, bent = np.vecdot(moved, turned), np.vecdot(turned, turned)
+        curved, bent = np.vecdot(step, change), np.vecdot(change, change)
         fair = curved > 1e-12 * bent
         over = np.divide(1.0, curved, out=np.zeros_like(curved), where=fair)
         self.scale = np.divide(curved, bent, out=np.broadcast_to(self.scale, bent.shape).copy(), where=fair)
-        self.steps.append((moved, turned, over))
+        self.steps.append((step, change, over))
 
     def forget(self, which: np.ndarray) -> None:
         for _, _, over in self.steps:
@@ -79,18 +79,18 @@ class _StepHistory(Struct):
         """The quasi-Newton direction (two-loop recursion)."""
         found = -slope
         shares = []
-        for moved, turned, over in reversed(self.steps):
-            share = (np.vecdot(moved, found) * over)[:, None]
+        for step, change, over in reversed(self.steps):
+            share = (np.vecdot(step, found) * over)[:, None]
             shares.append(share)
-            found -= share * turned
+            found -= share * change
         if self.steps:
             found *= np.broadcast_to(self.scale, (len(found),))[:, None]
-        for (moved, turned, over), share in zip(self.steps, reversed(shares), strict=True):
-            found += (share - (np.vecdot(turned, found) * over)[:, None]) * moved
+        for (step, change, over), share in zip(self.steps, reversed(shares), strict=True):
+            found += (share - (np.vecdot(change, found) * over)[:, None]) * step
         return found
 
 
-def _search_line(
+def _search_along(
     objective: Objective, at: np.ndarray, value: np.ndarray, slope: np.ndarray, along: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Backtracking line search; a problem stays where it is if no point is low enough."""
@@ -121,11 +121,11 @@ LARGE = 300.0
 """Scores up to which their exponentials are summed without a shift."""
 ROUGH, ROUGH_ROWS = 3e-4, 1e-4
 """Tolerances along a path of penalties: shares of the loss, and nats per row."""
-MOST_TURNED = 1_000
+MOST_DECORRELATED = 1_000
 """Features up to which steps are scaled by the full second-moment matrix; inverting 4,000 took 100 s."""
 
 
-class Conditional(Struct, frozen=True, eq=False):
+class LogisticProblem(Struct, frozen=True, eq=False):
     """Labelled rows of a penalised logistic regression.
 
     Of two classes only the difference is fitted. `penalty` is that of each feature: half of it times its squared
@@ -142,14 +142,14 @@ class Conditional(Struct, frozen=True, eq=False):
         return 1 if self.classes == 2 else self.classes
 
 
-class Abreast(Struct, frozen=True, eq=False, dict=True):
+class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
     """Several problems, such as folds, solved side by side: one product serves all.
 
     The common layout is intercept, indicators scaled together, other indicators, dense columns. Problems with fewer
     features are padded.
     """
 
-    problems: tuple[Conditional, ...]
+    problems: tuple[LogisticProblem, ...]
 
     @cached_property
     def layout(self) -> tuple[int, int, int]:
@@ -166,7 +166,7 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
     def rows(self) -> int:
         return max(len(problem.labels) for problem in self.problems)
 
-    def places(self, problem: Conditional) -> np.ndarray:
+    def places(self, problem: LogisticProblem) -> np.ndarray:
         """Places of the features of one problem in the common layout, without the intercept."""
         first, width = problem.features.correlated, problem.features.wide_width
         most, more, _ = self.layout
@@ -214,10 +214,10 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
         """Coefficients of all problems under one penalty after the other, to rough tolerances."""
         shapes, starts = [Curvature.of(problem) for problem in self.problems], None
         for each in penalties:
-            starts, _ = self.lowest(each, shapes, starts, MOST_STEPS, ROUGH, ROUGH_ROWS)
+            starts, _ = self.solve(each, shapes, starts, MOST_STEPS, ROUGH, ROUGH_ROWS)
             yield starts
 
-    def lowest(
+    def solve(
         self,
         penalties: Sequence[np.ndarray],
         shapes: Sequence[Curvature],
@@ -233,17 +233,17 @@ class Abreast(Struct, frozen=True, eq=False, dict=True):
         shape = (len(self.problems), 1 + self.width, self.problems[0].columns)
 
         def objective(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            values, slopes = self.losses(frame.out(flat.reshape(shape)), penalty)
-            return values, frame.back(slopes).reshape(len(slopes), -1)
+            values, slopes = self.losses(frame.to_coefficients(flat.reshape(shape)), penalty)
+            return values, frame.gradient(slopes).reshape(len(slopes), -1)
 
         first = np.zeros(shape)
         if starts is not None:
             first[:, 1:] = self.spread_out([start[1:] for start in starts])
             first[:, 0] = [start[0] for start in starts]
-            first = frame.into(first)
+            first = frame.from_coefficients(first)
         least = each_row * self.weights.reshape(len(self.problems), -1).sum(axis=1)
-        found, steps = lowest(objective, first.reshape(len(first), -1), most, tol, least)
-        whole = frame.out(found.reshape(shape))
+        found, steps = minimise(objective, first.reshape(len(first), -1), most, tol, least)
+        whole = frame.to_coefficients(found.reshape(shape))
         return [
             np.concatenate([own[:1], own[1 + self.places(problem)]])
             for own, problem in zip(whole, self.problems, strict=True)
@@ -288,14 +288,14 @@ class Curvature(Struct, frozen=True, eq=False):
     means: np.ndarray
 
     @classmethod
-    def of(cls, problem: Conditional) -> Curvature:
+    def of(cls, problem: LogisticProblem) -> Curvature:
         """At coefficients of 0."""
         curve = float(problem.weights.sum())
         curve *= 0.25 if problem.classes == 2 else (1 - 1 / problem.classes) / problem.classes
         return cls(curve, *problem.features.moments(problem.weights), np.zeros(problem.features.width))
 
     @classmethod
-    def around(cls, problem: Conditional, start: np.ndarray) -> Curvature:
+    def around(cls, problem: LogisticProblem, start: np.ndarray) -> Curvature:
         """At the coefficients `start`, averaged over the classes."""
         sample = np.unique(np.linspace(0, len(problem.labels) - 1, min(SAMPLED_ROWS, len(problem.labels))).astype(int))
         some, given = problem.features.take(sample), problem.weights[sample]
@@ -310,7 +310,7 @@ class Curvature(Struct, frozen=True, eq=False):
         squares = some.squares(heavy)[first:] - means[first:last] ** 2
         return cls(curve, (ends.T * heavy) @ ends, np.maximum(squares, 0.0), means)
 
-    def penalised(self, problem: Conditional, penalty: np.ndarray) -> Curvature:
+    def penalised(self, problem: LogisticProblem, penalty: np.ndarray) -> Curvature:
         """Second derivatives of the loss with a penalty."""
         pull = penalty * (0.5 if problem.classes == 2 else 1.0) + 1e-9
         first, last = problem.features.correlated, problem.features.wide_width
@@ -327,7 +327,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
     column after a 0. All but the places have a first axis for the problems.
     """
 
-    ends: np.ndarray  # places of the features that are turned
+    ends: np.ndarray  # places of the features that are decorrelated
     between: np.ndarray
     root: np.ndarray  # lower triangular, or its diagonal as a column if there are many features
     inverse: np.ndarray  # of the root: a product is faster than solving
@@ -336,7 +336,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
     means: np.ndarray  # (problems x 1 + width x 1)
 
     @classmethod
-    def of(cls, problems: Abreast, shapes: Sequence[Curvature]) -> _Coordinates:
+    def of(cls, problems: LogisticProblems, shapes: Sequence[Curvature]) -> _Coordinates:
         first, more, _ = problems.layout
         places = 1 + np.arange(problems.width)
         between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])
@@ -348,7 +348,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
             together[place][np.ix_(mine, mine)] = shape.moments
             scale[place, : len(shape.squares), 0] = 1.0 / np.sqrt(shape.squares)
             means[place, 1 + problems.places(problem), 0] = shape.means
-        if len(ends) > MOST_TURNED:
+        if len(ends) > MOST_DECORRELATED:
             root = np.sqrt(np.diagonal(together, axis1=1, axis2=2))[:, :, None]
             inverse = 1.0 / root
         else:
@@ -357,16 +357,16 @@ class _Coordinates(Struct, frozen=True, eq=False):
         middle = np.array([1.0 / np.sqrt(shape.curve) for shape in shapes])[:, None]
         return cls(ends, between, root, inverse, scale, middle, means)
 
-    def out(self, turned: np.ndarray) -> np.ndarray:
+    def to_coefficients(self, coordinates: np.ndarray) -> np.ndarray:
         """Coefficients from coordinates."""
-        found = np.empty_like(turned)
-        found[:, self.between] = turned[:, self.between] * self.scale
-        found[:, self.ends] = _times(self.inverse.mT, turned[:, self.ends])
+        found = np.empty_like(coordinates)
+        found[:, self.between] = coordinates[:, self.between] * self.scale
+        found[:, self.ends] = _times(self.inverse.mT, coordinates[:, self.ends])
         found[:, :2] = 0.0
-        found[:, 0] = turned[:, 0] * self.middle - (self.means.mT @ found)[:, 0]
+        found[:, 0] = coordinates[:, 0] * self.middle - (self.means.mT @ found)[:, 0]
         return found
 
-    def into(self, plain: np.ndarray) -> np.ndarray:
+    def from_coefficients(self, plain: np.ndarray) -> np.ndarray:
         """Coordinates from coefficients."""
         found = np.empty_like(plain)
         found[:, 0] = (plain[:, 0] + (self.means.mT @ plain)[:, 0]) / self.middle
@@ -374,7 +374,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
         found[:, self.ends] = _times(self.root.mT, plain[:, self.ends])
         return found
 
-    def back(self, slope: np.ndarray) -> np.ndarray:
+    def gradient(self, slope: np.ndarray) -> np.ndarray:
         """The gradient by the coordinates from that by the coefficients."""
         found = np.empty_like(slope)
         found[:, 0] = slope[:, 0] * self.middle

@@ -182,7 +182,7 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
             columns = np.flatnonzero(pattern)
             if len(columns):
                 kept = self.covariances[:, columns[:, None], columns]
-                part = ShrunkBlock(self.scale.some(columns), self.means[:, columns], kept)
+                part = ShrunkBlock(self.scale.select(columns), self.means[:, columns], kept)
                 yield np.flatnonzero(which.ravel() == place), columns, part
 
     def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -321,7 +321,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
         return replace(self, given_cuts=self.cuts.with_edges(own))
 
     @cached_property
-    def together(self) -> np.ndarray:
+    def interaction(self) -> np.ndarray:
         """(columns x columns) interaction information: nats on the class that two columns carry beyond each alone."""
         within, over = self.pairs.information()
         return np.asarray(within - over)
@@ -329,10 +329,10 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def synergy(self) -> dict[int, tuple[int, float]]:
         """By column, its partner of highest interaction information, and how many nats that is."""
-        together = self.together.copy()
-        np.fill_diagonal(together, -np.inf)
-        columns, best = [column for (column,) in self.terms.columns], together.argmax(axis=1)
-        return {c: (columns[b], float(together[k, b])) for k, (c, b) in enumerate(zip(columns, best, strict=True))}
+        interaction = self.interaction.copy()
+        np.fill_diagonal(interaction, -np.inf)
+        columns, best = [column for (column,) in self.terms.columns], interaction.argmax(axis=1)
+        return {c: (columns[b], float(interaction[k, b])) for k, (c, b) in enumerate(zip(columns, best, strict=True))}
 
     @cached_property
     def codes(self) -> np.ndarray:
@@ -365,13 +365,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
         return self.count_cells(self.terms, self.codes)
 
     def count_cells(self, terms: Terms, codes: np.ndarray) -> np.ndarray:
-        places = terms.places(codes).ravel()
-        each = np.repeat(self.labels, len(terms.columns))
-        heavy = np.repeat(self.weights, len(terms.columns))
-        flat = np.bincount(places * self.classes + each, heavy, terms.width * self.classes)
-        counts = flat.reshape(terms.width, self.classes)
-        counts[0] = 0.0
-        return counts
+        return terms.count_cells(codes, self.labels, self.weights, self.classes)
 
     @cached_property
     def smooth(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.features import DENSE_CELLS, MOST_CORRELATED, Features, Terms
-from softcount.classify.logistic import Abreast, Conditional, contrast_classes
+from softcount.classify.logistic import LogisticProblem, LogisticProblems, contrast_classes
 from softcount.classify.members import (
     Additive,
     Aode,
@@ -209,7 +209,7 @@ class Recipe(Struct, frozen=True, eq=False):
         return (member for (member,) in self.fit_folds((training,), settings))
 
 
-def _one_by_one(fit: Callable[[Training, Settings], Iterator[Member]]) -> Any:
+def _fold_by_fold(fit: Callable[[Training, Settings], Iterator[Member]]) -> Any:
     return lambda trainings, settings: zip(*(fit(training, settings) for training in trainings), strict=True)
 
 
@@ -282,13 +282,13 @@ def _fit_additive(
             wide = wide.toarray()
         numbers = bounded(training.scale, training.rows.numbers)
         features = Features(wide, numbers, min(MOST_CORRELATED, training.terms.width))
-        problems.append(Conditional(features, training.labels, training.weights, training.classes))
+        problems.append(LogisticProblem(features, training.labels, training.weights, training.classes))
         pair = np.zeros(own.width + training.rows.numbers.shape[1], dtype=bool)
         pair[training.terms.width : own.width] = True
         penalty_of.append(pair)
     most = MOST_SINGLE_PENALTY if paired else np.inf
     paths = ([np.where(pair, x, min(x, most)) for pair in penalty_of] for x in penalties)
-    for found in Abreast(tuple(problems)).path(paths):
+    for found in LogisticProblems(tuple(problems)).path(paths):
         yield tuple(
             Additive(training.cuts, own, training.scale, coefficients)
             for training, own, coefficients in zip(trainings, terms, found, strict=True)
@@ -309,7 +309,7 @@ def choose_pairs(training: Training) -> list[tuple[int, int]]:
     first, second = np.triu_indices(len(columns), 1)
     sizes = np.array(training.cuts.sizes)[columns]
     cells = sizes[first] * sizes[second]
-    order = np.argsort(-training.together[first, second], kind="stable")
+    order = np.argsort(-training.interaction[first, second], kind="stable")
     order = order[cells[order] <= training.weights.sum()][:MOST_PAIRS]
     order = order[np.cumsum(cells[order]) * training.classes <= MOST_PAIR_COEFFICIENTS]
     return [(int(columns[first[k]]), int(columns[second[k]])) for k in order]
@@ -324,10 +324,7 @@ def _discriminant_settings(training: Training) -> Settings:
 def _fit_discriminant(training: Training, settings: Settings) -> Iterator[Member]:
     """A normal distribution of the numbers per class, shrunk to the common covariance and to its diagonal."""
     whole, smooth = training.terms, set(training.smooth.tolist())
-    ends = [*whole.offsets, whole.width]
-    kept = [place for place, (column,) in enumerate(whole.columns) if column not in smooth]
-    terms = Terms(tuple(whole.columns[place] for place in kept), training.cuts.sizes)
-    cells = np.concatenate([[0], *(np.arange(ends[place], ends[place + 1]) for place in kept)]).astype(int)
+    terms, cells = whole.select(place for place, (column,) in enumerate(whole.columns) if column not in smooth)
     tables = log_tables(training.tables[cells], terms)
     for tied, straight in settings:
         block = training.moments.shrunk(tied, straight)
@@ -378,7 +375,7 @@ def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Membe
     # The first feature stands for missing cells.
     words = scale.words(some.rows)[:, np.concatenate([[0], kept])]
     features = Features(words, scale.own_lengths(training.rows, training.weights)[places], most_correlated=1)
-    problem = Abreast((Conditional(features, some.labels, some.weights, training.classes),))
+    problem = LogisticProblems((LogisticProblem(features, some.labels, some.weights, training.classes),))
     for (found,) in problem.path([np.full(features.width, penalty)] for penalty in settings):
         whole = np.zeros((1 + scale.width + len(scale.factors), found.shape[1]))
         whole[0], whole[1 + scale.width :] = found[0], found[2 + len(kept) :]
@@ -389,10 +386,10 @@ def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Membe
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe("naive Bayes", lambda _: (1.0,), _one_by_one(_fit_naive_bayes)),
-        Recipe("weighted naive Bayes", _weighted_settings, _one_by_one(_fit_weighted_naive_bayes)),
-        Recipe("discriminant analysis", _discriminant_settings, _one_by_one(_fit_discriminant)),
-        Recipe("AODE", lambda training: (1.0,) if training.countable else (), _one_by_one(_fit_aode)),
+        Recipe("naive Bayes", lambda _: (1.0,), _fold_by_fold(_fit_naive_bayes)),
+        Recipe("weighted naive Bayes", _weighted_settings, _fold_by_fold(_fit_weighted_naive_bayes)),
+        Recipe("discriminant analysis", _discriminant_settings, _fold_by_fold(_fit_discriminant)),
+        Recipe("AODE", lambda training: (1.0,) if training.countable else (), _fold_by_fold(_fit_aode)),
         Recipe("additive logistic model", lambda _: (30.0, 8.0, 2.0, 0.5, 0.1), _fit_additive, ordered=True),
         Recipe("pairwise interactions", _pair_settings, partial(_fit_additive, paired=True), ordered=True),
     )
@@ -404,14 +401,14 @@ WORD_RECIPES: dict[str, Recipe] = {
         Recipe(
             "multinomial naive Bayes",
             lambda _: (1.0, 0.1),
-            _one_by_one(partial(_fit_word_shares, counts=True)),
+            _fold_by_fold(partial(_fit_word_shares, counts=True)),
             tempered=True,
         ),
-        Recipe("tf-idf naive Bayes", lambda _: (0.3, 0.1, 0.03, 0.01), _one_by_one(_fit_word_shares), tempered=True),
+        Recipe("tf-idf naive Bayes", lambda _: (0.3, 0.1, 0.03, 0.01), _fold_by_fold(_fit_word_shares), tempered=True),
         Recipe(
             "logistic regression on words",
             lambda _: (1.0, 0.3, 0.1, 0.03),
-            _one_by_one(_fit_word_logistic),
+            _fold_by_fold(_fit_word_logistic),
             ordered=True,
             tempered=True,
         ),

@@ -32,7 +32,7 @@ from softcount.evaluate.scores import (
     Evaluation,
     as_named,
     cost_figures,
-    judged,
+    evaluate_rows,
     label_places,
     lift_of,
     rarer,
@@ -208,7 +208,7 @@ def evaluate(request: Request) -> None:
     codes = label_places(as_named(labels, names), names)
     weights = np.ones(len(codes)) if weights is None else weights
     held = scored_rows(plain if proba is None else proba, codes, weights, FOLDS)
-    found = judge(held, names, request, judged(held, fitted.shares), int((codes < 0).sum()))
+    found = judge(held, names, request, evaluate_rows(held, fitted.shares), int((codes < 0).sum()))
     write_answer(
         request.json,
         lambda: asdict(found) | {"evaluation": evaluation_record(found.evaluation)},

@@ -175,7 +175,7 @@ class AveragedStars(ClassEstimator):
         assert fitted.aode is not None
         found = super()._with_classes(fitted, classes)
         old, new = (AodeLayout.of(part.schema, part.names) for part in (fitted, found))
-        return with_aode(found, fitted.aode.moved(old, new))
+        return with_aode(found, fitted.aode.rebase(old, new))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         mine = self.fitted_

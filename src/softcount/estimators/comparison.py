@@ -36,7 +36,7 @@ from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
-from softcount.evaluate.scores import Evaluation, Sums, mean_auc, summed
+from softcount.evaluate.scores import Evaluation, evaluate_rows
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
@@ -580,25 +580,21 @@ def _constant_notes(table: ComparedTable, splits: Splits) -> list[str]:
 
 def _score(candidate: Candidate, table: ComparedTable, splits: Splits, how: str) -> Score:
     """Fit a classifier on every split and evaluate it on the rows held out there."""
-    sums, seconds = Sums.none(len(splits), table.classes), 0.0
-    proba, folds, joint = [], [], []
-    for fold, (train, test) in enumerate(splits):
+    proba, joint, seconds = [], [], 0.0
+    for train, test in splits:
         model, found, took = candidate.fit_predict(table.take(train), table.take(test))
-        sums.add(fold, found, table.labels[test], np.ones(len(test)), len(test))
         seconds += took / len(splits)
         proba.append(found)
-        folds.append(np.full(len(test), fold))
         if candidate.generative:
             rows, labels = table.take(test).arrow, table.labels[test]
             with ignore_warnings():
                 logs = model.predict_log_proba(rows)[np.arange(len(labels)), labels]
                 joint.append(-(logs + model.score_samples(rows)))
     labels = np.concatenate([table.labels[test] for _, test in splits])
-    held = ScoredRows(np.concatenate(proba), labels, np.ones(len(labels)), np.concatenate(folds))
-    tested, counted = (np.bincount(x, minlength=table.classes).astype(float) for x in (labels, table.labels))
-    figures = summed(sums, how, tested, counted)
-    assert figures is not None  # every split holds out a row
+    folds = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    held = ScoredRows(np.concatenate(proba), labels, np.ones(len(labels)), folds)
+    figures = evaluate_rows(held, np.bincount(table.labels, minlength=table.classes).astype(float), how, by_fold=True)
     return Score(
-        candidate.name, replace(figures, auc=mean_auc(held)), *_row_figures(held.proba, labels), seconds,
+        candidate.name, figures, *_row_figures(held.proba, labels), seconds,
         candidate.size(model), float(np.concatenate(joint).mean()) if joint else None,
     )  # fmt: skip

@@ -25,7 +25,7 @@ from softcount.estimators.result_frames import arrow_lines, as_arrow
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.evaluate.logistic import logistic
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
-from softcount.evaluate.scores import Evaluation, judged, label_places, lift_of, rarer, scored_rows
+from softcount.evaluate.scores import Evaluation, evaluate_rows, label_places, lift_of, rarer, scored_rows
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
 from softcount.fitted import decisions
@@ -302,7 +302,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         They should be rows the model has not learned from; rows without a label are passed over.
         """
-        return judged(self._scored(X, y, sample_weight, prior), self.class_prior_)
+        return evaluate_rows(self._scored(X, y, sample_weight, prior), self.class_prior_)
 
     def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
         """A frame of rows ranked by the probability of one class, in equal parts: how many each part holds.

@@ -80,9 +80,9 @@ def with_aode(fitted: Fitted, counts: AodeCounts) -> Fitted:
     classes = "1 class" if len(counts.sizes) == 1 else f"{len(counts.sizes)} classes"
     size = f"{terms.width - 1:,} cells in {classes}, {counts.pairs.counts.nbytes / 1e6:.1f} MB"
     lines = [f"{NOTE} {len(terms.columns)} columns: {size}."]
-    if counts.alone:
+    if counts.unpaired:
         keys = AodeLayout.of(fitted.schema, fitted.names).keys
-        names = and_others([keys[column] for column in counts.alone])
+        names = and_others([keys[column] for column in counts.unpaired])
         lines.append(f"pairs with {names} would take too much memory: these columns depend on the class alone.")
     notes = [note for note in fitted.notes if not note.startswith((NOTE, "pairs with "))]
     return replace(fitted, aode=counts, ensemble=counts.ensemble(), notes=[*notes, *lines])
@@ -103,10 +103,10 @@ def merge_aode(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitted
                 f"{wording.column(key)} has different bins in the two models, so their counts cannot be added. "
                 "Fit the second with cuts=first.cuts_, or add its rows by partial_fit."
             )
-    mine, theirs = left.aode.moved(old, new), right.aode.moved(other, new)
+    mine, theirs = left.aode.rebase(old, new), right.aode.rebase(other, new)
     shared = {new.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
-    mine, theirs = mine.only(shared, new), theirs.only(shared, new)
-    return with_aode(both, mine.joined(theirs, sign))
+    mine, theirs = mine.select_pairs(shared, new), theirs.select_pairs(shared, new)
+    return with_aode(both, mine.add(theirs, sign))
 
 
 def cross_validate_aode(

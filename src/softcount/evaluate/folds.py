@@ -452,7 +452,7 @@ class _LowestRows:
         """The drawn rows in the order of the table, their labels being `places` of the codes."""
         self._draw()
         parts = [part for _, part in self.parts]
-        rows = EncodedRows.together([part.rows for part in parts])
+        rows = EncodedRows.concatenate([part.rows for part in parts])
         labels, weights, numbers = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "weights", "numbers")
         )

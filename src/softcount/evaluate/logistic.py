@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify.features import Features
-from softcount.classify.logistic import Abreast, Conditional, Curvature, contrast_classes
+from softcount.classify.logistic import Curvature, LogisticProblem, LogisticProblems, contrast_classes
 from softcount.classify.recipes import temper
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
@@ -28,13 +28,6 @@ from softcount.table import Chunk, Table
 IMPOSSIBLE = -30.0
 """Log-odds of what naive Bayes holds for impossible: logistic regression has no infinite weights."""
 MOST_STEPS, CLOSE = 2000, 1e-13
-
-
-class Weighting(Struct, frozen=True, eq=False):
-    """(1 + parts x classes) weights of the parts that features are made of, the first row being the bias."""
-
-    values: np.ndarray
-    n_iter: int = 0
 
 
 class LinearRows(Struct, frozen=True, eq=False, dict=True):
@@ -70,9 +63,12 @@ class LinearRows(Struct, frozen=True, eq=False, dict=True):
         """The rows by these parts."""
         return (self.features @ self.basis).tocsr()
 
-    def scores(self, found: Weighting) -> np.ndarray:
-        """(rows x classes) log-posteriors up to what all classes share."""
-        return np.asarray(self.parts @ found.values[1:] + found.values[0])
+    def scores(self, weights: np.ndarray) -> np.ndarray:
+        """(rows x classes) log-posteriors, up to what all classes share, by (1 + parts x classes) weights.
+
+        The first row of the weights is the bias.
+        """
+        return np.asarray(self.parts @ weights[1:] + weights[0])
 
 
 def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0) -> Fitted:
@@ -81,12 +77,12 @@ def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0)
     rows = linear_rows(fitted, table, runner)
     if len(np.unique(rows.labels)) < 2:
         raise DataError("logistic regression needs labelled rows of at least two classes.")
-    found = fit_weights(rows, naive_weights(rows, fitted.estimates), penalty)
-    line = f"Classes are predicted by logistic regression with a penalty of {penalty:g}: {found.n_iter} iterations"
+    found, n_iter = fit_weights(rows, naive_weights(rows, fitted.estimates), penalty)
+    line = f"Classes are predicted by logistic regression with a penalty of {penalty:g}: {n_iter} iterations"
     notes = [note for note in (f"{line}, started at naive Bayes.", _separable(rows, found)) if note]
-    natural = rows.basis @ found.values[1:]
+    natural = rows.basis @ found[1:]
     weights = tuple(np.ascontiguousarray(natural[a:b].T) for a, b in pairwise(rows.ends))
-    own = LinearWeights(weights, found.values[0], penalty, found.n_iter)
+    own = LinearWeights(weights, found[0], penalty, n_iter)
     return replace(fitted, linear=own, calibration=None).with_notes(*notes)
 
 
@@ -123,7 +119,7 @@ def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
     return LinearRows(tuple(bases), leaves, whole, np.concatenate(labels), heavy, fitted.n_groups)
 
 
-def naive_weights(rows: LinearRows, params: Params) -> Weighting:
+def naive_weights(rows: LinearRows, params: Params) -> np.ndarray:
     """The weights of naive Bayes, those of all classes adding up to 0."""
     each = []
     for leaf, basis in zip(rows.leaves, rows.bases, strict=True):
@@ -131,7 +127,7 @@ def naive_weights(rows: LinearRows, params: Params) -> Weighting:
         each.append(natural if basis is None else np.linalg.lstsq(basis, natural, rcond=None)[0])
     with np.errstate(divide="ignore"):
         shares = _contrast(np.log(params.shares)[:, None]).T
-    return Weighting(np.vstack([shares, *each]))
+    return np.vstack([shares, *each])
 
 
 def _contrast(natural: np.ndarray) -> np.ndarray:
@@ -144,8 +140,8 @@ def _contrast(natural: np.ndarray) -> np.ndarray:
     return np.asarray(off - off.mean(axis=0))
 
 
-def fit_weights(rows: LinearRows, naive: Weighting, penalty: float) -> Weighting:
-    """Fit a logistic regression whose penalty draws weights to 0, as scikit-learn's with C = 1 / penalty.
+def fit_weights(rows: LinearRows, naive: np.ndarray, penalty: float) -> tuple[np.ndarray, int]:
+    """Return the weights and the iterations of a logistic regression with scikit-learn's penalty for C = 1 / penalty.
 
     It starts at the weights of naive Bayes, all multiplied by the factor that suits these rows best: columns that
     repeat each other make it less than 1. Parts that are equal in all rows keep the weight of naive Bayes, and the bias
@@ -159,23 +155,23 @@ def fit_weights(rows: LinearRows, naive: Weighting, penalty: float) -> Weighting
     nothing = sparse.csr_matrix((parts.shape[0], 1))
     wide = sparse.hstack([nothing, parts[:, varying]], format="csr")
     features = Features(wide, np.zeros((parts.shape[0], 0)))
-    problem = Conditional(features, rows.labels, rows.weights, rows.groups)
-    values = naive.values * temper(rows.scores(naive), rows.labels, rows.weights)
+    problem = LogisticProblem(features, rows.labels, rows.weights, rows.groups)
+    values = naive * temper(rows.scores(naive), rows.labels, rows.weights)
     bias = values[0] + constant @ values[1:]
     start = contrast_classes(np.vstack([bias, np.zeros(rows.groups), values[1 + varying]]))
     # Scikit-learn penalises the difference of the weights of two classes, and all weights of more classes.
     scale = 2.0 if rows.groups == 2 else 1.0
     each = np.full(problem.features.width, penalty * scale)
     shape = Curvature.around(problem, start)
-    (found,), (steps,) = Abreast((problem,)).lowest([each], [shape], [start], MOST_STEPS, CLOSE)
+    (found,), (steps,) = LogisticProblems((problem,)).solve([each], [shape], [start], MOST_STEPS, CLOSE)
     centred = np.hstack([-found / 2, found / 2]) if rows.groups == 2 else found - found.mean(axis=1, keepdims=True)
-    values = naive.values.copy()
+    values = naive.copy()
     values[1 + varying] = centred[2:]
-    values[0] = centred[0] - constant @ naive.values[1:]
-    return Weighting(values, int(steps))
+    values[0] = centred[0] - constant @ naive[1:]
+    return values, int(steps)
 
 
-def _separable(rows: LinearRows, found: Weighting) -> str:
+def _separable(rows: LinearRows, found: np.ndarray) -> str:
     """A warning if the weights classify all rows correctly, so that only the penalty keeps them finite."""
     scores = rows.scores(found)
     own = scores[np.arange(len(scores)), rows.labels].copy()

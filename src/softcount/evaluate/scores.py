@@ -188,7 +188,7 @@ def _nested(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
 HOW = "rows given with their classes"
 
 
-def judged(held: ScoredRows, shares: np.ndarray, by_fold: bool = False) -> Evaluation:
+def evaluate_rows(held: ScoredRows, shares: np.ndarray, how: str = HOW, by_fold: bool = False) -> Evaluation:
     """The scores, with those of predicting the training `shares`; also fold by fold."""
     classes = held.proba.shape[1]
     folds = held.folds if by_fold else np.zeros_like(held.folds)
@@ -196,7 +196,7 @@ def judged(held: ScoredRows, shares: np.ndarray, by_fold: bool = False) -> Evalu
     for place, fold in enumerate(np.unique(folds)):
         rows = np.flatnonzero(folds == fold)
         sums.add(place, held.proba[rows], held.labels[rows], held.weights[rows], len(rows))
-    found = summed(sums, HOW, np.bincount(held.labels, held.weights, minlength=classes), shares)
+    found = summed(sums, how, np.bincount(held.labels, held.weights, minlength=classes), shares)
     assert found is not None  # there is a row with weight
     return replace(found, auc=mean_auc(held))
 
@@ -266,38 +266,29 @@ Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the training weight of every row, and the numbers of the rows to predict, to (rows x classes) probabilities."""
 
 
-class LabelledRows(Struct, frozen=True):
-    """The class of every row by its number, -1 if it is missing, and the weight of every row."""
-
-    codes: np.ndarray
-    weights: np.ndarray
-    classes: int
-    start: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.codes)
-
-    def by_class(self, rows: np.ndarray) -> np.ndarray:
-        """The weight of each class among some rows."""
-        return np.bincount(self.codes[rows], self.weights[rows], minlength=self.classes)
-
-
 @interrupts_end()
-def refitted(rows: LabelledRows, split: Split, how: str, answer: Answer) -> Evaluation | None:
-    """Cross-validation with one fit per fold; None if a fold leaves no label to learn from."""
-    folds = split.of(rows)
-    known = (rows.codes >= 0) & (rows.weights > 0)
+def cross_validate_refits(
+    codes: np.ndarray, weights: np.ndarray, classes: int, split: Split, how: str, answer: Answer
+) -> Evaluation | None:
+    """Cross-validation with one fit per fold; None if a fold leaves no label to learn from.
+
+    `codes` has the class of every row by its number, -1 if it is missing.
+    """
+    folds = split.of_numbers(np.arange(len(codes)))
+    known = (codes >= 0) & (weights > 0)
     if any(not (known & (folds != fold)).any() for fold in split.tested):
         return None
-    total = Sums.none(len(split.tested), rows.classes)
+    sums = Sums.none(len(split.tested), classes)
     for place, fold in enumerate(split.tested):
         test = np.flatnonzero(known & (folds == fold))
         if len(test):
-            proba = answer(np.where(folds == fold, 0.0, rows.weights), test)
-            total.add(place, proba, rows.codes[test], rows.weights[test], len(test))
-    tested = np.flatnonzero(known & np.isin(folds, list(split.tested)))
-    return summed(total, how, rows.by_class(tested), rows.by_class(np.flatnonzero(known)))
+            proba = answer(np.where(folds == fold, 0.0, weights), test)
+            sums.add(place, proba, codes[test], weights[test], len(test))
+    tested, counted = (
+        np.bincount(codes[rows], weights[rows], minlength=classes)
+        for rows in (known & np.isin(folds, list(split.tested)), known)
+    )
+    return summed(sums, how, tested, counted)
 
 
 # Scores of a table's rows for reports, and a few rows one by one.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.classify.aode import MOST_BYTES, AodeCounts, AodeLayout, bytes_of, whole
+from softcount.classify.aode import MOST_BYTES, AodeCounts, AodeLayout, pair_bytes, terms_of_all
 from softcount.classify.encode import Binning, NumberScale, level_sizes, measured_count, number_count
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import Terms
@@ -140,10 +140,10 @@ def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> Ao
     _check_terms(terms, found.cuts, 1)
     sound = list(terms.columns) == sorted(terms.columns) and found.setting.concentration > 0
     require(sound, f"{AODE} make no sense.")
-    small = not terms.columns or bytes_of(terms.width, classes) <= MOST_BYTES
+    small = not terms.columns or pair_bytes(terms.width, classes) <= MOST_BYTES
     require(small, f"{AODE} take more room than they may.")
     counts = finite_array(found.pairs.counts, (classes, terms.width, terms.width), AODE)
-    single = finite_array(found.single, (whole(found.cuts.sizes).width, classes), AODE)
+    single = finite_array(found.single, (terms_of_all(found.cuts.sizes).width, classes), AODE)
     sizes = finite_array(found.sizes, (classes,), AODE)
     sound = min(x.min(initial=0.0) for x in (counts, single, sizes)) >= 0
     require(sound, f"{AODE} make no sense: some are below zero.")

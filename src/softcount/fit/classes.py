@@ -17,7 +17,7 @@ from softcount.core import remedies
 from softcount.errors import warn
 from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
-from softcount.evaluate.scores import Evaluation, cross_validate, judged
+from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
 from softcount.evaluate.warnings import doubts, measure_dependence
 from softcount.fit import reread
 from softcount.fitted.fitted import Fitted
@@ -146,10 +146,6 @@ def _training(fitted: Fitted, given: KnownRows) -> Training:
     schema = fitted.schema
     sizes, measured = level_sizes(schema), measured_count(schema)
     return Training(given.rows, given.labels, given.weights, fitted.n_groups, sizes, measured)
-
-
-def _as_scored(held: HeldScores) -> ScoredRows:
-    return ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
 
 
 def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], keys: Sequence[object]) -> list[str]:
@@ -306,13 +302,15 @@ class ClassRequest(Struct, frozen=True):
                 inside, tested = given.take(np.flatnonzero(~out)), given.take(np.flatnonzero(out))
                 if len(inside.labels) >= FEW_ROWS and len(tested.labels):
                     other, _ = fit_ensemble(_training(fitted, inside), worker, self.budget, self.folds or None)
-                    logs, one = log_posteriors(other.scores(tested.rows)), np.zeros(len(tested.labels), dtype=np.int64)
-                    scored = _as_scored(HeldScores(logs, tested.labels, tested.weights, one))
+                    proba = np.exp(log_posteriors(other.scores(tested.rows)))
+                    scored = ScoredRows(proba, tested.labels, tested.weights, np.zeros_like(tested.labels))
             ensemble, held = fit_ensemble(_training(fitted, given), worker, self.budget, self.folds or None)
         notes = [*fitted.notes, *_ensemble_notes(held, given, copies, column_keys(fitted.schema))]
         record = replace(fitted.record or FitRecord(), gains=held.gains)
         found = replace(fitted, ensemble=ensemble, notes=notes, record=record)
-        return found, _as_scored(held) if self._share is None else scored
+        if self._share is None:
+            scored = ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
+        return found, scored
 
     def complete(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """Evaluate a model of known classes and warn of what speaks against it; measure how classes overlap."""
@@ -358,7 +356,7 @@ class ClassRequest(Struct, frozen=True):
             how = f"{100 * self.holdout:g} % held out"
         elif tested != self.n_folds:
             how = f"{tested} of {self.n_folds} folds held out"
-        return replace(judged(held, fitted.shares, by_fold=True), how=how)
+        return evaluate_rows(held, fitted.shares, how, by_fold=True)
 
     def _with_entropy(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """The same with how undecided its rows are between the classes; for a long table that is left out."""

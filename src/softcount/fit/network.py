@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.evaluate.scores import Evaluation, LabelledRows, refitted
+from softcount.evaluate.scores import Evaluation, cross_validate_refits
 from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
 from softcount.fitted.network import FittedNet, fitted_from
@@ -393,12 +393,13 @@ class NetworkRequest(Struct, frozen=True):
         codes = class_codes(fitted, again)
         parts = [np.ones(0), *(w for _, w in again.weights() if w is not None)]
         weights = np.concatenate(parts) if again.has_weights else np.ones(len(codes))
-        rows = LabelledRows(codes, weights, len(fitted.levels[fitted.target]))
+        classes = len(fitted.levels[fitted.target])
         folds = FOLDS if self.folds is None else self.folds
         split, how = Split(folds, self.seed), f"{folds}-fold cross-validation"
         if self.holdout is not None:
             split, how = Split(2, self.seed, self.holdout), f"{100 * self.holdout:g} % held out"
-        return refitted(rows, split, how, partial(self._refit, fitted, table, runner))
+        answer = partial(self._refit, fitted, table, runner)
+        return cross_validate_refits(codes, weights, classes, split, how, answer)
 
     def _refit(
         self, fitted: FittedNet, table: Table, runner: Runner, weights: np.ndarray, rows: np.ndarray
