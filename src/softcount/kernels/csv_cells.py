@@ -15,18 +15,14 @@ from softcount.kernels.tokenise import (
     BYTES,
     EVERY,
     LAST_BIT,
-    LONG,
     ONE,
     WINDOW,
     address,
     byte,
     chunk,
     eight,
-    key_of,
+    learn_word,
     lowest,
-    mixed,
-    put,
-    same,
 )
 
 # -- columns of integers as one-byte codes of categories
@@ -104,8 +100,8 @@ SKIP, NUMBER, PADDED, LEVEL = 0, 1, 2, 3
 
 NEWLINE, RETURN, QUOTE, MINUS, PLUS, POINT, NOUGHT, LETTER_E = 10, 13, 34, 45, 43, 46, 48, 101
 LOW, HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-CELLS, MOST_LEVELS, PLACE = 4_096, 2_048, np.uint64(64 - 12)
-"""Slots of a column's hash table per piece, its maximum number of categories, and the shift from hash to slot."""
+CELLS, MOST_LEVELS, STORE = 4_096, 2_048, 1 << 17
+"""Slots of a column's hash table per piece, its maximum number of categories, and of their bytes."""
 MOST_DIGITS, MOST_POWER, MOST_WRITTEN = 19, 22, 4
 """Digits that 64 bits hold, the largest power of ten that float64 holds exactly, and the digits of an exponent."""
 EXACT = np.uint64(1 << 53)
@@ -301,33 +297,6 @@ def missing_end(at: Any, limit: Any, delimiter: Any, quoted: Any, words: Any) ->
 
 
 @inlined
-def level_at(at: Any, stop: Any, cells: Any, levels: Any, met: Any) -> Any:
-    """Return the number of a cell's text among the known categories, or `met` if it is new.
-
-    `cells` is the address of a table of (key, number + 1), `levels` that of the address and length of each category.
-    """
-    size = stop - at
-    key = key_of(at, stop, stop + 8, EVERY)  # at least eight bytes follow
-    place = np.int64(mixed(key, EVERY) >> PLACE)
-    while True:
-        cell = cells + 16 * place
-        number = np.int64(eight(cell + 8)) - 1
-        if number < 0:
-            put(cell, key)
-            put(cell + 8, np.uint64(met + 1))
-            put(levels + 16 * met, np.int64(at))
-            put(levels + 16 * met + 8, np.int64(size))
-            return met
-        if eight(cell) == key:
-            if key < LONG:
-                return number
-            begun, length = np.int64(eight(levels + 16 * number)), np.int64(eight(levels + 16 * number + 8))
-            if size == length and same(at, stop, stop + 8, begun, begun + size + 8):
-                return number
-        place = (place + 1) & (CELLS - 1)
-
-
-@inlined
 def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
     """Return the start of the next cell, or 0 unless this one, whose text ends at `at`, is followed by `wanted`."""
     if quoted:
@@ -342,7 +311,7 @@ def next_cell(at: Any, limit: Any, quoted: Any, wanted: Any) -> Any:
 @inlined
 def row_after(at: Any, row: Any, limit: Any, delimiter: Any, kinds: Any, words: Any, room: Any) -> Any:
     """Read one row. Return the start of the next row, or 0 if this one is not plain."""
-    reals, codes, tables, levels, met = room
+    reals, codes, tables, stores, offsets, met = room
     real = coded = 0
     for column in range(kinds.size):
         kind, quoted = kinds[column], byte(at) == QUOTE
@@ -358,12 +327,15 @@ def row_after(at: Any, row: Any, limit: Any, delimiter: Any, kinds: Any, words: 
         else:
             stop = text_end(at, limit, delimiter, quoted)
         if kind == LEVEL:
-            table, firsts = address(tables) + 16 * CELLS * coded, address(levels) + 16 * MOST_LEVELS * coded
-            number = level_at(at, stop, table, firsts, met[coded])
-            met[coded] += number == met[coded]
+            used, store = offsets[coded, met[coded]], address(stores) + STORE * coded
+            places = address(offsets) + 8 * (MOST_LEVELS + 1) * coded
+            if used + stop - at > STORE:
+                return 0
+            book = address(tables) + 16 * CELLS * coded, CELLS - 1, store, store + STORE, places
+            # at least eight bytes follow a cell
+            codes[coded, row], met[coded], _ = learn_word(at, stop, stop + 8, book, met[coded], used, EVERY)
             if met[coded] == MOST_LEVELS:
                 return 0
-            codes[coded, row] = number
             coded += 1
         at = next_cell(stop, limit, quoted, delimiter if column < kinds.size - 1 else NEWLINE)
         if not at:
@@ -377,8 +349,7 @@ def read_cells(letters: Any, rows: Any, delimiter: Any, kinds: Any, words: Any, 
 
     After the last row `letters` has eight more bytes, which may be read but do not belong to it. `kinds` holds how to
     read each column, and `words` the words for a missing number. `room` holds one line for every column of numbers and
-    of categories, the hash tables of the categories, the address and length of the first occurrence of each category,
-    and the number of categories found.
+    of categories, the hash tables of the categories, their bytes, where each begins, and how many there are.
     """
     at = address(letters)
     limit = at + letters.size - 8

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,8 @@ def plain_columns(
     numbers, coded = ([key for key in keys if key in wanted and wanted[key].numeric is kind] for kind in (True, False))
     reals, codes = np.empty((len(numbers), n_rows)), np.empty((len(coded), n_rows), dtype=np.int32)
     tables = np.zeros((len(coded), csv_cells.CELLS, 2), dtype=np.uint64)
-    levels = np.empty((len(coded), csv_cells.MOST_LEVELS, 2), dtype=np.int64)
+    stores = np.empty((len(coded), csv_cells.STORE), dtype=np.uint8)
+    offsets = np.zeros((len(coded), csv_cells.MOST_LEVELS + 1), dtype=np.int64)
     met = np.zeros(len(coded), dtype=np.int64)
     of_numbers = {True: csv_cells.PADDED, False: csv_cells.NUMBER}
     kinds = np.array(
@@ -104,7 +106,7 @@ def plain_columns(
         dtype=np.int64,
     )
     words = np.array([int.from_bytes(word.encode(), "little") for word in missing], dtype=np.uint64)
-    letters, room = np.frombuffer(data + bytes(8), dtype=np.uint8), (reals, codes, tables, levels, met)
+    letters, room = np.frombuffer(data + bytes(8), dtype=np.uint8), (reals, codes, tables, stores, offsets, met)
     if not csv_cells.read_cells(letters, n_rows, ord(delimiter), kinds, words, room):
         return None
     columns: dict[Key, Any] = {}
@@ -112,10 +114,10 @@ def plain_columns(
         buffers = [_validity(~np.isnan(line)), pa.py_buffer(line)]
         columns[key] = pa.Array.from_buffers(pa.float64(), n_rows, buffers)
     for place, key in enumerate(coded):
-        spans = levels[place, : met[place]] - [letters.ctypes.data, 0]
-        texts = [data[begun : begun + size] for begun, size in spans.tolist()]
+        ends = offsets[place, : met[place] + 1].tolist()
+        spelt = stores[place, : ends[-1]].tobytes()
         try:
-            columns[key] = _levels(codes[place], [text.decode() for text in texts], missing)
+            columns[key] = _levels(codes[place], [spelt[a:b].decode() for a, b in pairwise(ends)], missing)
         except UnicodeDecodeError:  # Arrow reports which
             return None
     return {key: columns[key] for key in wanted}
