@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
 from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
-from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known, sketch
+from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known
 from softcount.learn.mixture import Starts, as_learned, refuse_more_named
 from softcount.learn.prepare import (
-    MIXTURE_FLOOR,
+    Prepared,
     as_rows,
     check_reach,
     dead,
     empty_notes,
-    measures_of,
+    model_to_find,
     read_all,
     spikes,
     starved,
-    with_blanks,
-    with_floors,
 )
 from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.settings import (
     Plan,
-    cells_of,
     given_params,
     plug,
     retyping,
 )
-from softcount.models.base import ClassModel, DeadEnd, Problem, tally_equally
+from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
-from softcount.models.nodes import Imagined, Params, refuse_families
+from softcount.models.nodes import Imagined, Params
+from softcount.models.tiles import PathRows
 from softcount.run.local import Runner
 from softcount.sequences import Sequences
-from softcount.table import Chunk, Settled, Table
+from softcount.table import Table
 
 if TYPE_CHECKING:
     from softcount.models.hidden_chain import HiddenChain  # seam: for annotations
@@ -145,32 +143,18 @@ GROUND = 65_536
 """Steps up to which every run uses all of them; of more, a part."""
 
 
-class StepRows(Struct, frozen=True, eq=False, dict=True):
+class StepRows(Prepared, frozen=True, eq=False, kw_only=True):
     """Sequences read, settled and encoded once, for any number of states."""
 
     sequences: Sequences
-    table: Table
-    settled: Settled
-    chunks: Sequence[Chunk]
-    one: ClassModel
-    sketch: Sketch
-    named: list[Any] | None
-    kept: dict[str, Any] = field(default_factory=dict)
 
-    def ready(self, model: HiddenChain) -> list[Any]:
-        if "ready" not in self.kept:
-            self.kept["ready"] = model.arranged([model.prepare(chunk) for chunk in self.chunks])
-        found: list[Any] = self.kept["ready"]
+    def paths(self, model: HiddenChain) -> list[Any]:
+        """Return the sequences in parts of a good length."""
+        if "paths" not in self.kept:
+            parts = zip(self.ready.here, self.chunks.here, strict=True)
+            self.kept["paths"] = model.arranged([PathRows.of(rows, chunk) for rows, chunk in parts])
+        found: list[Any] = self.kept["paths"]
         return found
-
-    @cached_property
-    def whole(self) -> Counts:
-        """The counts of all steps, as those of one state."""
-        return self.one.named(reduce(add, (tally_equally(self.one, self.one.prepare(x, False)) for x in self.chunks)))
-
-    @property
-    def notes(self) -> list[str]:
-        return [*self.table.told, *self.settled.notes]
 
     @property
     def most_groups(self) -> int:
@@ -185,20 +169,16 @@ def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> Ste
     chunks, settled = read_all(table, plan, runner, plan.named)
     check_reach(table, chunks)
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    one = plan.declared.model(settled.schema, 1, MANY_PASSES * cells_of(table), MIXTURE_FLOOR, table.bag_width)
-    refuse_families(one.leaves, "is not for states to be found", remedy="")
-    one = with_blanks(one, chunks.here)
-    rows = sketch(chunks.here, measures_of(one, settled.schema), marked=table.bag_width is None)
-    one = one.with_leaves(with_floors(one.leaves, settled.schema, rows))
-    whole = [sequences.bordered(chunk) for chunk in chunks.here]
-    return StepRows(sequences, table, settled, whole, one, rows, settled.classes or None)
+    model = model_to_find(table, settled, chunks, plan, MANY_PASSES, "states")
+    whole, named = chunks.made(sequences.bordered), settled.classes or None
+    return StepRows(table, settled, plan, whole, model, whole.made(model.prepare), named, sequences=sequences)
 
 
 def fit_states(
     steps: StepRows, build: Build, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Params] = ()
 ) -> Learned:
     """Fit this many hidden states, the best of several initialisations; `extra` are further ones."""
-    model = build(steps.one, starts.groups)
+    model = build(steps.model(1), starts.groups)
     refuse_more_named(steps.named, model.states, "states")
     task = StateTask(steps, plan, starts, runner, model)
     try:
@@ -229,7 +209,7 @@ class StateTask(Struct, frozen=True, eq=False):
         imagined = self.imagined()
         if self.plan.log is not None:
             self.plan.log.check_rows(self.steps.whole)
-        problem = Problem(self.model, imagined, self.steps.ready(self.model), self.runner, log=self.plan.log)
+        problem = Problem(self.model, imagined, self.steps.paths(self.model), self.runner, log=self.plan.log)
         makes: list[Make] = [*self._makes(imagined), *((lambda params=params: params) for params in extra)]
         stop = self.plan.stop
         racing = len(makes) > 1 and stop.tol > 0
@@ -266,10 +246,10 @@ class StateTask(Struct, frozen=True, eq=False):
         if not isinstance(init, str):
             return [partial(init, self.model, imagined)]
         # With one state, or where all states are known, every initialisation leads to the same place.
-        known = all(part.labels is not None and (part.labels >= 0).all() for part in self.steps.ready(self.model))
+        known = all(part.labels is not None and (part.labels >= 0).all() for part in self.steps.paths(self.model))
         number = self.starts.n_init if self.model.states > 1 and not known else 1
         seeds = np.random.SeedSequence(entropy(self.starts.seed, self.plan.log)).spawn(number)
-        draw = partial(drawn_state_start, self.model, imagined, self.steps.sketch, self.steps.ready(self.model))
+        draw = partial(drawn_state_start, self.model, imagined, self.steps.sketch, self.steps.paths(self.model))
         return [partial(draw, self.starts.init, seed, number) for number, seed in enumerate(seeds)]
 
     def degenerate(self, imagined: Imagined, params: Params, counts: Counts) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -39,16 +39,13 @@ from softcount.learn.settings import (
     stopped_notes,
 )
 from softcount.models.align import aligned
-from softcount.models.base import ClassModel, Problem, tally_equally, with_weight
+from softcount.models.base import ClassModel, Problem, with_weight
 from softcount.models.batched import SideBySide
 from softcount.models.declare import auto_priors, priors_of
 from softcount.models.nodes import Imagined, Params
 from softcount.priors import Distribution
 from softcount.run.local import Runner
 from softcount.table import Table
-
-if TYPE_CHECKING:
-    from softcount.learn.hidden_states import StepRows
 
 VERY_FEW_ROWS = 400
 """Distinct rows times tries per initialisation: a pass over so few costs the same for one try or ten."""
@@ -113,7 +110,7 @@ def fit_prepared(
 
 
 def as_learned(
-    prepared: Prepared | StepRows, model: Any, plan: Plan, imagined: Imagined,
+    prepared: Prepared, model: Any, plan: Plan, imagined: Imagined,
     found: SearchResult, params: Params, counts: Counts, notes: Sequence[str],
 ) -> Learned:  # fmt: skip
     """Return the groups that a search found, with remarks on the search and on degenerate columns."""
@@ -222,10 +219,7 @@ class Task(Struct, frozen=True, eq=False):
 
     def whole_counts(self) -> Counts:
         """The table's counts by node, as those of one group; the classes share its rows equally."""
-        prepared, groups = self.prepared, self.model.groups
-        if "whole" not in prepared.kept:
-            prepared.kept["whole"] = prepared.one.named(prepared.ready.total(partial(tally_equally, prepared.one)))
-        counts: Counts = prepared.kept["whole"]
+        counts, groups = self.prepared.whole, self.model.groups
         shares = Twofold.of(np.full(groups, counts.rows / groups))
         return replace(counts, arrays={**counts.arrays, ROOT: shares})
 

@@ -18,7 +18,7 @@ from softcount.families import How
 from softcount.learn.initialise import Measures, Sketch, sketch
 from softcount.learn.settings import Plan, cells_of, retyping
 from softcount.models.align import Older
-from softcount.models.base import ClassModel
+from softcount.models.base import ClassModel, tally_equally
 from softcount.models.batched import SideBySide, find_spikes
 from softcount.models.nodes import Imagined, Node, Params, refuse_families
 from softcount.run.local import Runner, total
@@ -245,6 +245,14 @@ class Prepared(Struct, frozen=True, eq=False):
         return self.kept["products"]
 
     @property
+    def whole(self) -> Counts:
+        """Return the counts of all rows by node, as those of one group."""
+        if "whole" not in self.kept:
+            self.kept["whole"] = self.one.named(self.ready.total(partial(tally_equally, self.one)))
+        found: Counts = self.kept["whole"]
+        return found
+
+    @property
     def notes(self) -> list[str]:
         return [*self.table.told, *self.settled.notes]
 
@@ -284,15 +292,20 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
         settled = replace(settled, classes=[], notes=[*settled.notes, NOT_USED])
     settled = replace(settled, schema=_with_bounds(settled.schema, chunks, plan))
     settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    cells, weight = EXACT_PASSES * cells_of(table), 1.0
-    model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width, weight)
-    refuse_families(model.leaves, "is not for classes to be found", remedy="")
-    if not all(leaf.family.facts.exact for leaf in model.leaves):
-        # All rows say what a missing cell is taken for; if they are on other machines, a sample does.
-        rows = chunks.here if isinstance(chunks, HeldRows) else [_sketch(chunks, model, table).as_heavy_as_the_table()]
-        model = with_blanks(model, rows)
-    ready = chunks.made(model.prepare)
-    return Prepared(table, settled, plan, chunks, model, ready, settled.classes or None)
+    model = model_to_find(table, settled, chunks, plan, EXACT_PASSES, "classes")
+    return Prepared(table, settled, plan, chunks, model, chunks.made(model.prepare), settled.classes or None)
+
+
+def model_to_find(table: Table, settled: Settled, chunks: Rows, plan: Plan, passes: int, groups: str) -> ClassModel:
+    """Return the model of all rows as one group, for searches that make so many passes over the table."""
+    cells = passes * cells_of(table)
+    model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width)
+    refuse_families(model.leaves, f"is not for {groups} to be found", remedy="")
+    if all(leaf.family.facts.exact for leaf in model.leaves):
+        return model
+    # All rows say what a missing cell is taken for; if they are on other machines, a sample does.
+    rows = chunks.here if isinstance(chunks, HeldRows) else [_sketch(chunks, model, table).as_heavy_as_the_table()]
+    return with_blanks(model, rows)
 
 
 def check_reach(table: Table, chunks: Rows) -> None:

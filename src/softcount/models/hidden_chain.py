@@ -140,10 +140,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     # -- rows -> counts
 
     def prepare(self, chunk: Chunk, base: bool = True) -> PathRows:
-        borders = np.zeros(1, np.int64) if chunk.borders is None else chunk.borders
-        weights = None if chunk.weights is None else np.ascontiguousarray(chunk.weights[borders])
-        rows = self.star.prepare(chunk, base)
-        return PathRows(rows, np.append(borders, chunk.n_rows).astype(np.int64), weights, 0)
+        return PathRows.of(self.star.prepare(chunk, base), chunk)
 
     def arranged(self, ready: list[PathRows]) -> list[PathRows]:
         """Return parts of whole sequences that two threads share fairly, each with the number of its first sequence."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.models.bag_stack import SparseRows
+from softcount.table.chunk import Chunk
 
 TILE = 4096
 """Rows scored in one step, so that rows x groups stays in the cache."""
@@ -117,6 +118,13 @@ class PathRows(Struct, frozen=True):
     borders: np.ndarray
     weights: np.ndarray | None
     first: int
+
+    @classmethod
+    def of(cls, rows: Ready, chunk: Chunk) -> PathRows:
+        """Return the prepared rows of a chunk as the sequences that its borders part."""
+        borders = np.zeros(1, np.int64) if chunk.borders is None else chunk.borders
+        weights = None if chunk.weights is None else np.ascontiguousarray(chunk.weights[borders])
+        return cls(rows, np.append(borders, chunk.n_rows).astype(np.int64), weights, 0)
 
     @property
     def start(self) -> int:
