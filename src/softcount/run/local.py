@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import chain, islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from softcount.run.rows import HeldRows, Rows, Spill
 
@@ -24,24 +24,34 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-class Runner(Protocol):
-    """Runs work over tasks, `n_jobs` at a time."""
+class Runner:
+    """Runs work over tasks, `n_jobs` at a time; unless a subclass says otherwise, in the calling thread."""
 
-    n_jobs: int
-    shares_memory: bool
+    n_jobs = 1
+    shares_memory = True
     """Whether changes made by the work are visible here, such as new levels of a table."""
-    keeps_rows: bool
+    keeps_rows = True
     """Whether rows are kept in this process rather than on workers."""
-    spill: Spill
-    """Where rows are kept between passes."""
+
+    def __init__(self, spill: str | None = None) -> None:
+        self.spill = Spill(spill)  # where rows are kept between passes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.spill.close()
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
-        ...
+        return map(work, tasks)
 
-    def encoded(self, table: Table) -> Rows: ...
+    def encoded(self, table: Table) -> Rows:
+        chunks = table.chunks(self.map)
+        return HeldRows(map(self.spill.kept_elsewhere, chunks) if table.holds_rows else chunks, self)
 
-    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows: ...
+    def settled(self, table: Table, rows: Rows, settled: Settled) -> Rows:
+        return HeldRows(table.in_order(rows.here, settled), self)
 
 
 def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Result | None:
@@ -52,45 +62,26 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
     return result
 
 
-class AtOnce:
-    """Runs tasks one after another in the calling thread, and keeps rows in this process."""
-
-    n_jobs = 1
-    shares_memory = True
-    keeps_rows = True
-
-    def __init__(self) -> None:
-        self.spill = Spill()
-
-    def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        return map(work, tasks)
-
-    def encoded(self: Runner, table: Table) -> Rows:
-        chunks = table.chunks(self.map)
-        return HeldRows(map(self.spill.kept_elsewhere, chunks) if table.holds_rows else chunks, self)
-
-    def settled(self: Runner, table: Table, rows: Rows, settled: Settled) -> Rows:
-        return HeldRows(table.in_order(rows.here, settled), self)
+class AtOnce(Runner):
+    """Runs tasks one after another in the calling thread."""
 
 
-class PoolRunner(AtOnce):
+class PoolRunner(Runner):
     """Runs tasks in a pool of `n_jobs` workers, made on first use."""
 
     def __init__(self, n_jobs: int | None = None, spill: str | None = None) -> None:
-        self.n_jobs, self.spill = workers(n_jobs), Spill(spill)
+        super().__init__(spill)
+        self.n_jobs = workers(n_jobs)
         self._pool: Executor | None = None
 
     def _new_pool(self) -> Executor:
         raise NotImplementedError
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
-        self.spill.close()
+        super().__exit__(kind, error, trace)
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         tasks = iter(tasks)

@@ -19,14 +19,13 @@ from contextlib import contextmanager, suppress
 from functools import partial, reduce
 from itertools import accumulate
 from operator import add
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.run.local import one_blas_thread
+from softcount.run.local import Runner, one_blas_thread
 from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, begin, refused
 from softcount.sources.open_source import parts_of
 from softcount.sources.source import Source
@@ -340,30 +339,17 @@ def digest_of(reading: PartReading, number: int) -> str | None:
 # Rows on other machines: the engine runs steps on the parts and returns small results in order.
 
 
-class WorkersEngine(ABC):
+class WorkersEngine(Runner, ABC):
     """A runner whose workers have the rows: each part is read by a worker, and steps run there.
 
     All other work runs here, in this thread.
     """
 
-    n_jobs = 1
     shares_memory = False
     keeps_rows = False
     shares_disk = False
     """Whether the workers of a host share encoded parts."""
     name = "the engine"
-
-    def __init__(self) -> None:
-        self.spill = Spill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.spill.close()
-
-    def map(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
-        return map(work, tasks)
 
     @abstractmethod
     def run(self, job: PartJob, parts: Sequence[RowPart]) -> list[Any]:
