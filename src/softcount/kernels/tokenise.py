@@ -1,4 +1,4 @@
-"""Words and characters of UTF-8 documents, found 64 bytes at a time and numbered by a hash table."""
+"""Words of UTF-8 documents, found 64 bytes at a time and numbered by a hash table."""
 
 from __future__ import annotations
 
@@ -290,13 +290,13 @@ def read_run(start: Any, stop: Any, limit: Any, table: Any, sizes: Any, spread: 
     return table
 
 
-# -- documents in UTF-8 as numbers of their words or characters
+# -- documents in UTF-8 as numbers of their words
 
 CODES = 0x110000
 PAGE = 256
 """Code points that are looked up together."""
 SMALL = 0x1FFFFF
-WORD, SMALL_WORD, SPACE, UNUSUAL, KNOWN = 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25
+WORD, SMALL_WORD, UNUSUAL, KNOWN = 1 << 21, 1 << 22, 1 << 23, 1 << 24
 STUCK = -1
 
 
@@ -424,81 +424,3 @@ def survey(data: Any, offsets: Any, hidden: Any, spoken: Any, letters: Any) -> A
                 pages[code // PAGE] |= known == 0
                 unusual[i] |= known & UNUSUAL != 0 and spoken[i] == 0
     return pages, unusual
-
-
-@compiled
-def read_characters(data: Any, offsets: Any, hidden: Any, spoken: Any, letters: Any, by_word: Any) -> Any:
-    """The numbers of the characters of all documents, where the stretches end, and where documents end in those.
-
-    Several white spaces become one. With `by_word` each word with a space before and after is a stretch, else each
-    document is one. Comes back as (tokens, ends, stretches, code points); `ends` stops short where a kernel is stuck.
-    """
-    numbers = np.zeros(CODES, np.int32)
-    codes = np.empty(1024, np.int64)
-    tokens, stretches = np.empty(1024, np.int32), np.zeros(1024, np.int64)
-    sizes = np.zeros(3, np.int64)  # characters that are different, tokens, stretches
-    ends = np.zeros(offsets.size, np.int64)
-    done = 0
-    for i in range(offsets.size - 1):
-        length = 0 if hidden[i] else offsets[i + 1] - offsets[i]
-        tokens = longer(tokens, sizes[1], 2 * length + 2)
-        stretches = longer(stretches, sizes[2] + 1, length + 2)
-        codes = longer(codes, sizes[0], length + 2)
-        target = (numbers, codes, tokens, stretches, sizes)
-        if length and not _characters(data, offsets[i], offsets[i + 1], spoken[i] == 0, letters, by_word, target):
-            break
-        if not by_word:
-            _close(target)
-        done = i + 1
-        ends[done] = sizes[2]
-    return tokens[: sizes[1]].copy(), ends[: done + 1], stretches[: sizes[2] + 1].copy(), codes[: sizes[0]].copy()
-
-
-@compiled
-def _characters(data: Any, start: Any, stop: Any, lower: Any, letters: Any, by_word: Any, target: Any) -> Any:
-    """Whether the characters of one document could all be read; they go to the target."""
-    spaces, last_space = 0, np.int64(32)
-    inside = False
-    at, stop = address(data) + start, address(data) + stop
-    while at < stop:
-        code, size = decoded(at, stop)
-        at += size
-        known = letters[code] if code >= 0 else np.int32(KNOWN)
-        if known == 0 or (lower and known & UNUSUAL):
-            return False
-        if known & SPACE:
-            spaces, last_space = spaces + 1, code
-            continue
-        if by_word and (spaces or not inside):
-            if inside:
-                _put(np.int64(32), target)
-                _close(target)
-            _put(np.int64(32), target)
-        elif spaces:
-            _put(last_space if spaces == 1 else np.int64(32), target)
-        spaces, inside = 0, True
-        _put(np.int64(known & SMALL) if lower and code >= 0 else max(code, 0xFFFD * (code < 0)), target)
-    if by_word and inside:
-        _put(np.int64(32), target)
-        _close(target)
-    elif spaces and not by_word:
-        _put(last_space if spaces == 1 else np.int64(32), target)
-    return True
-
-
-@compiled
-def _put(code: Any, target: Any) -> Any:
-    numbers, codes, tokens, _, sizes = target
-    if numbers[code] == 0:
-        codes[sizes[0]] = code
-        sizes[0] += 1
-        numbers[code] = sizes[0]
-    tokens[sizes[1]] = numbers[code] - 1
-    sizes[1] += 1
-
-
-@compiled
-def _close(target: Any) -> Any:
-    _, _, _, stretches, sizes = target
-    sizes[2] += 1
-    stretches[sizes[2]] = sizes[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from softcount.kernels import token_counts as kernels
 from softcount.kernels import tokenise
 from softcount.kernels.tokenise import EVERY
 from softcount.text.word_list import Words, read_only
-from softcount.text.words import Reading, Spelled, decoded, encoded, joined, spelled
+from softcount.text.words import BLANKS, Reading, Spelled, decoded, encoded, joined, offsets_of, spelled
 
 FIRST_CELLS = 1 << 15
 """Cells a table of words begins with: the words of a block of 4 MB nearly fit."""
@@ -28,7 +28,7 @@ def described(code: int) -> int:
     letter = chr(code)
     lowered = letter.lower()
     unusual = len(lowered) != 1 or code == SIGMA
-    facts = tokenise.KNOWN | (tokenise.UNUSUAL if unusual else 0) | (tokenise.SPACE if letter.isspace() else 0)
+    facts = tokenise.KNOWN | (tokenise.UNUSUAL if unusual else 0)
     facts |= tokenise.WORD if letter.isalnum() or letter == "_" else 0
     facts |= tokenise.SMALL_WORD if lowered.isalnum() or lowered == "_" else 0
     return facts | (code if unusual else ord(lowered))
@@ -51,7 +51,7 @@ learn([0])
 def counted(span: Spelled, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray, Words]:
     """Row ends, word numbers and counts of each document, and the words."""
     if reading.analyzer == "word":
-        tokens, ends, data, offsets = _read(tokenise.read_words, span, reading.lowercase, FIRST_CELLS, EVERY)
+        tokens, ends, data, offsets = _read_words(span, reading.lowercase)
         words = Words(data, offsets)
         stopped = Words.of(dict.fromkeys(reading.stopped)).columns(words) >= 0
         if stopped.any():
@@ -62,10 +62,8 @@ def counted(span: Spelled, reading: Reading) -> tuple[np.ndarray, np.ndarray, np
             tokens = (np.cumsum(~stopped, dtype=np.int32) - np.int32(1))[tokens[stay]]
         stretches, ends, between = ends, np.arange(len(ends)), 1
     else:
-        tokens, ends, stretches, codes = _read(
-            tokenise.read_characters, span, reading.lowercase, reading.analyzer == "char_wb"
-        )
-        data, offsets = joined([encoded(chr(code)) for code in codes.tolist()])
+        tokens, ends, stretches, characters = _read_characters(span, reading)
+        data, offsets = joined([encoded(letter) for letter in characters])
         between = 0
     if reading.ngrams != (1, 1):
         tokens, stretches, data, offsets = _runs(tokens, stretches, data, offsets, reading, between)
@@ -76,7 +74,7 @@ def counted(span: Spelled, reading: Reading) -> tuple[np.ndarray, np.ndarray, np
 
 def find_words(text: str, numbers: Mapping[str, int]) -> np.ndarray:
     """(occurrences x 3) the numbers of the words of a text that have one, and where each begins and ends."""
-    tokens, _, data, offsets = _read(tokenise.read_words, spelled([text]), False, FIRST_CELLS, EVERY)
+    tokens, _, data, offsets = _read_words(spelled([text]), False)
     which = np.array([numbers.get(word, -1) for word in Words(data, offsets)], dtype=np.int64)[tokens]
     inside = np.zeros(len(text) + 2, dtype=bool)
     for start in range(0, len(text), LOOKED_UP):
@@ -88,12 +86,40 @@ def find_words(text: str, numbers: Mapping[str, int]) -> np.ndarray:
     return np.column_stack([which[there], edges[there]])
 
 
-def _read(kernel: Callable[..., Any], span: Spelled, lowercase: bool, *more: Any) -> Any:
-    """The result of a kernel, which stops at a character that it does not know until Python has described it."""
+def _read_characters(span: Spelled, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    """Number the characters of documents, in stretches: documents with single white spaces, or words between spaces.
+
+    Return the numbers, where documents end among the stretches, where these end, and the characters.
+    """
+    parts: list[str] = []
+    counts: list[int] = []
+    for text in span.texts():
+        text = text.lower() if reading.lowercase else text
+        if reading.analyzer == "char_wb":
+            words = text.split()
+            parts.append(f" {'  '.join(words)} " if words else "")
+            counts.append(len(words))
+        else:
+            parts.append(BLANKS.sub(" ", text))
+            counts.append(1)
+    codes = np.frombuffer("".join(parts).encode("utf-32-le", "surrogatepass"), np.uint32)
+    stretches = offsets_of(parts)
+    if reading.analyzer == "char_wb":  # only between two words are two spaces
+        spaces = codes == ord(" ")
+        borders = np.flatnonzero(spaces[1:] & spaces[:-1]) + 1
+        stretches = np.concatenate([[0], borders, [len(codes)]]) if len(codes) else np.zeros(1, np.int64)
+    seen = np.zeros(int(codes.max(initial=0)) + 1, dtype=bool)
+    seen[codes] = True
+    numbers = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    return numbers[codes], np.cumsum([0, *counts]), stretches, list(map(chr, np.flatnonzero(seen).tolist()))
+
+
+def _read_words(span: Spelled, lowercase: bool) -> Any:
+    """What the kernel reads, which stops at a character that it does not know until Python has described it."""
     kept = np.full(len(span.hidden), not lowercase)
     while True:
         data, offsets, hidden = read_only(span.data), read_only(span.offsets), read_only(span.hidden)
-        found = kernel(data, offsets, hidden, kept, LETTERS, *more)
+        found = tokenise.read_words(data, offsets, hidden, kept, LETTERS, FIRST_CELLS, EVERY)
         if len(found[1]) == len(offsets):
             return found
         pages, unusual = tokenise.survey(data, offsets, hidden, kept, LETTERS)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from softcount.chains.counts import Alphabet, digits_of, steps_of
 from softcount.errors import DataError
 from softcount.text.word_list import Words, worth_bytes
-from softcount.text.words import WORD, Reading, Spelled, spelled, spelled_arrow
+from softcount.text.words import BLANKS, WORD, Reading, Spelled, spelled, spelled_arrow
 
 BLOCK_BYTES = 1 << 22
 """Bytes of text in a block, whatever the number of threads."""
@@ -100,7 +100,6 @@ def counted(texts: Iterable[str], reading: Reading) -> tuple[np.ndarray, np.ndar
 def analysis(reading: Reading) -> Analysis:
     """A function from a document to its words, each as often as it occurs."""
     low, high = reading.ngrams
-    blanks = re.compile(r"\s\s+")
     find, stopped = re.compile(reading.pattern or WORD).findall, frozenset(reading.stopped)
 
     def split(text: str) -> list[str]:
@@ -112,7 +111,7 @@ def analysis(reading: Reading) -> Analysis:
             return [" ".join(words[at : at + n]) for n in range(low, high + 1) for at in range(len(words) - n + 1)]
         by_word = reading.analyzer == "char_wb"
         found: list[str] = []
-        for run in [f" {word} " for word in text.split()] if by_word else [blanks.sub(" ", text)]:
+        for run in [f" {word} " for word in text.split()] if by_word else [BLANKS.sub(" ", text)]:
             if by_word and len(run) < low:  # a word too short for any n-gram is one by itself
                 found.append(run)
             found += [run[at : at + n] for n in range(low, high + 1) for at in range(len(run) - n + 1)]

@@ -18,6 +18,9 @@ Analyzer = Literal["word", "char", "char_wb", "steps"]
 WORD = r"(?u)\b\w\w+\b"
 """Two or more letters, digits or underscores in a row."""
 
+BLANKS = re.compile(r"\s\s+")
+"""White space that counts as one space in runs of characters."""
+
 _ENGLISH_LINES = """
 the an this that these those some any each every either neither both all another other such
 of to in on at by for from with without into onto upon over under between among through during before after
