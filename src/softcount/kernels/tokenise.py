@@ -241,22 +241,11 @@ def book_of(cells: Any, store: Any, places: Any) -> Any:
     return address(cells), cells.shape[0] - 1, begun, begun + store.size, address(places)
 
 
-@inlined
-def window(at: Any, stop: Any, limit: Any) -> Any:
-    """The bits of all bytes but spaces from `at` on, none from `stop` on; at the end of the array byte by byte."""
-    left = stop - at
-    if at + WINDOW <= limit:
-        bits = solid_bits(at)
-        return bits if left >= WINDOW else bits & (EVERY >> np.uint64(WINDOW - left))
-    bits = np.uint64(0)
-    for i in range(min(left, WINDOW)):
-        bits |= np.uint64(byte(at + i) != 32) << np.uint64(i)
-    return bits
-
-
 @compiled
 def read_run(start: Any, stop: Any, limit: Any, table: Any, sizes: Any, spread: Any) -> Any:
     """The table after the words between two addresses, which have spaces between them and none inside.
+
+    At least 64 bytes follow them, before `limit`.
 
     `table` is the cells (key, number + 1), the bytes of the words, where each begins, and the numbers of the words read
     so far; `sizes` says how many words, bytes and numbers there are.
@@ -272,7 +261,9 @@ def read_run(start: Any, stop: Any, limit: Any, table: Any, sizes: Any, spread: 
         table = cells, store, places, tokens
         book, numbers = book_of(cells, store, places), address(tokens)
         while at < end:
-            bits = window(at, stop, limit) if at < stop else np.uint64(0)
+            bits = solid_bits(at) if at < stop else np.uint64(0)
+            if stop - at < WINDOW:
+                bits &= (ONE << np.uint64(max(stop - at, 0))) - ONE
             edges = bits ^ ((bits << ONE) | carry)
             begun = carry != 0
             carry = bits >> LAST_BIT

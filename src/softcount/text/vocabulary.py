@@ -369,8 +369,8 @@ def weighted(
 
 # Odd numbers, so that no product loses a bit: the binary digits of the golden ratio, of sqrt(2) and of sqrt(3).
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B))
-PIECE = 1 << 16
-"""Bytes of a word that are taken at a time."""
+PIECE = 1 << 20
+"""Bytes of words that are taken at a time."""
 
 
 def hashed_columns(words: Words, width: int, piece: int = PIECE) -> np.ndarray:
@@ -389,27 +389,17 @@ def _numbers(words: Words, piece: int) -> np.ndarray:
     """The 64-bit number of each word; its bytes are taken in pieces, so that a word of 100 MB needs little room."""
     offsets = np.asarray(words.offsets, dtype=np.int64)
     numbers = np.zeros(len(words), dtype=np.uint64)
-    longest = int(np.diff(offsets).max(initial=0))
-    near = _powers(_STEP, min(longest, piece))
-    far = _powers(_powers(_STEP, piece + 1)[-1], longest // piece + 1) if longest > piece else _powers(_STEP, 1)
-    first, last = int(offsets[0]), int(offsets[-1])
-    for start in range(first, last, 16 * piece):
-        stop = min(start + 16 * piece, last)
+    last = int(offsets[-1])
+    for start in range(int(offsets[0]), last, piece):
+        stop = min(start + piece, last)
         low = int(np.searchsorted(offsets, start, side="right")) - 1
         high = int(np.searchsorted(offsets, stop, side="left"))
         begins = np.maximum(offsets[low:high], start)
         place = np.arange(start, stop) - np.repeat(offsets[low:high], np.diff(np.append(begins, stop)))
-        terms = BYTE_NUMBERS[words.data[start:stop]] * near[place % piece] * far[place // piece]
+        terms = BYTE_NUMBERS[words.data[start:stop]] * np.power(_STEP, place.astype(np.uint64))  # modulo 2 ** 64
         there = np.flatnonzero(np.diff(np.append(begins, stop)))  # an empty word has the number 0
         numbers[low + there] += np.add.reduceat(terms, begins[there] - start)
     return numbers
-
-
-def _powers(base: np.uint64, count: int) -> np.ndarray:
-    """1, base, base ** 2, ... modulo 2 ** 64."""
-    powers = np.full(max(count, 1), base, dtype=np.uint64)
-    powers[0] = 1
-    return np.multiply.accumulate(powers)
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:
