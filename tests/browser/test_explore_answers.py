@@ -15,13 +15,13 @@ from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempere
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.explore import make_explorer as page_of
 from softcount.explore.classes import ensemble_document
-from softcount.run.local import AtOnce
+from softcount.run.local import Runner
 
 
 def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
     """The probability of every class as `query` has it: a classifier's ensemble and calibration are not in it."""
     fitted, table = explored.model.fitted_, explored.model._closed(rows)
-    joint = fitted.log_joint(table, AtOnce())
+    joint = fitted.log_joint(table, Runner())
     shares = np.exp(joint - joint.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 
@@ -171,4 +171,4 @@ def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> Non
         page = opened(replace(whole, document=whole.document | {"ensemble": ensemble_document(changed)}).html).ready()
         evidences = evidences or [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
         found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)
-        assert np.abs(np.array(found) - changed.proba(table, AtOnce())).max() < TOLERANCE
+        assert np.abs(np.array(found) - changed.proba(table, Runner())).max() < TOLERANCE

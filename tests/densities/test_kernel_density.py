@@ -183,7 +183,7 @@ def test_very_many_rows_become_nodes_that_add(monkeypatch):
     queries = np.linspace(-7, 8, 300)
     peak = np.exp(whole.score_samples(queries)).max()
     for model in (left, streamed):
-        assert len(model.rows_.cells) > 5000 and model.rows_.filled.sum() == pytest.approx(40_000, rel=1e-12)
+        assert len(model.rows_.values) > 5000 and model.rows_.total == pytest.approx(40_000, rel=1e-12)
         assert model.rows_.level is not None and model.error_bound_ < 1e-6
         assert model.bandwidth_ == pytest.approx(whole.bandwidth_, rel=1e-4)
     fixed = [sc.KernelDensity(bandwidth=0.3).set_params() for _ in range(2)]
@@ -197,7 +197,7 @@ def test_very_many_rows_become_nodes_that_add(monkeypatch):
         every = (
             sc.KernelDensity(**settings, bandwidth=0.3).fit(values[:9000]).merge(sc.KernelDensity().fit(values[9000:]))
         )
-        assert len(every.rows_.cells) == 40_000 and every.error_bound_ == 0
+        assert len(every.rows_.values) == 40_000 and every.error_bound_ == 0
         late = sc.KernelDensity(**settings, bandwidth=0.3).fit(values[:9]).merge(left)
         assert late.error_bound_ == np.inf if "kernel" in settings else 0 < late.error_bound_ < 1e-6
     narrow = sc.KernelDensity(bandwidth=1e-5).partial_fit(values[:1])

@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from softcount.run.local import AtOnce, Processes, Runner, Threads
+from softcount.run.local import Processes, Runner, Threads
 from softcount.run.rows import HeldRows, runs_of
 
 
@@ -52,7 +52,7 @@ def halves_of(some: list[Some]) -> Iterator[Some]:
         yield Some(part.start + 450, part.values[450:])
 
 
-@pytest.mark.parametrize("runner", [AtOnce(), Threads(1), Threads(3)], ids=["at once", "one thread", "three threads"])
+@pytest.mark.parametrize("runner", [Runner(), Threads(1), Threads(3)], ids=["at once", "one thread", "three threads"])
 def test_a_total_is_folded_in_the_order_of_the_parts(runner: Runner) -> None:
     rows = HeldRows(parts(), runner)
     plain = 0.0

@@ -29,20 +29,6 @@ def share_out(values: Any, weights: Any, scale: Any, first: Any, nodes: Any) -> 
 
 
 @jit()
-def pass_on(weights: Any, parts: Any, shares: Any) -> None:
-    """Add to `shares` (cells x 4) what the nodes of each cell pass on to four nodes; row k of `parts` is for node k.
-
-    This is a matrix product, but so thin that BLAS takes 8 ms and this loop 0.1 ms.
-    """
-    for i in range(weights.shape[0]):
-        for k in range(weights.shape[1]):
-            weight = weights[i, k]
-            if weight != 0:
-                for j in range(4):
-                    shares[i, j] += weight * parts[k, j]
-
-
-@jit()
 def read_curve(queries: Any, scale: Any, blocks: Any, curve: Any, found: Any) -> None:
     """Interpolate the curve at each query by a cubic through the four nodes around it; 0 where there are no nodes.
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.special import log_sum_exp
 from softcount.densities.kernels import (
-    DIGITS,
+    CELLS,
     OPEN,
     UNREFLECTED,
     Images,
@@ -166,8 +167,7 @@ class BinnedDensity(Struct, frozen=True, dict=True):
     @cached_property
     def blocks(self) -> np.ndarray:
         """Numbers of the blocks that the curve covers: those with weight, and neighbours within reach of the kernel."""
-        reach = float(self.kernel.reach(np.zeros(1), DIGITS)[0]) * self.h
-        around = int(np.ceil(reach / (BLOCK * self.bins.width))) + 1
+        around = int(np.ceil(self.kernel.furthest * self.h / (BLOCK * self.bins.width))) + 1
         held = self.bins.blocks
         if held[-1] - held[0] == len(held) - 1:
             return np.arange(held[0] - around, held[-1] + around + 1)
@@ -176,10 +176,7 @@ class BinnedDensity(Struct, frozen=True, dict=True):
     @cached_property
     def mass(self) -> np.ndarray:
         """Weights on the coarse grid. Each is shared among four nodes so that cubics keep their values."""
-        from softcount.densities.bin_loops import pass_on  # compiled
-
-        shares = np.zeros((self.bins.weights.size // RATIO, 4))
-        pass_on(self.bins.weights.reshape(-1, RATIO), CUBIC_SHARES, shares)
+        shares = self.bins.weights.reshape(-1, RATIO) @ CUBIC_SHARES
         spread = np.zeros((len(self.blocks), PER_BLOCK, 4))
         spread[np.searchsorted(self.blocks, self.bins.blocks)] = shares.reshape(-1, PER_BLOCK, 4)
         cells = spread.reshape(-1, 4)
@@ -202,8 +199,7 @@ class BinnedDensity(Struct, frozen=True, dict=True):
     @property
     def _away(self) -> np.ndarray:
         """Distances in bandwidths from a node to the following nodes, as far as the kernel reaches."""
-        reach = float(self.kernel.reach(np.zeros(1), DIGITS)[0])
-        return np.arange(int(np.ceil(reach * self.h / self.width)) + 1) * (self.width / self.h)
+        return np.arange(int(np.ceil(self.kernel.furthest * self.h / self.width)) + 1) * (self.width / self.h)
 
     def _convolve(self, half: np.ndarray, sign: float = 1.0) -> np.ndarray:
         """Convolve the mass with a kernel given by its right half; its left half is the mirror image times `sign`."""
@@ -293,7 +289,7 @@ class ColumnDensity(Struct, frozen=True, dict=True):
     @cached_property
     def reach(self) -> float:
         """Distance from a point beyond which its kernel is negligible."""
-        return self.h * float(self.kernel.reach(np.zeros(1), DIGITS)[0])
+        return self.h * self.kernel.furthest
 
     @cached_property
     def images(self) -> Images:
@@ -301,19 +297,18 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:
         """Return the log-density at each query: -inf outside the bounds, 0 for a missing query."""
-        missing = np.isnan(queries) if np.isnan(queries.sum()) else None
-        known = queries if missing is None else queries[~missing]
-        if self.binned is not None:
-            found = self.binned.log_density(known, self.images)
-        else:
-            found = near_log_density(self.points, known, self.kernel, self.h, self.images)
-        if len(self.images) > 1:
-            found[~self.ends.inside(known)] = -np.inf
-        if missing is None:
+        missing = np.isnan(queries)
+        if missing.any():
+            found = np.zeros(len(queries))
+            found[~missing] = self.log_density(queries[~missing])
             return found
-        whole = np.zeros(len(queries))
-        whole[~missing] = found
-        return whole
+        if self.binned is not None:
+            found = self.binned.log_density(queries, self.images)
+        else:
+            found = near_log_density(self.points, queries, self.kernel, self.h, self.images)
+        if len(self.images) > 1:
+            found[~self.ends.inside(queries)] = -np.inf
+        return found
 
     def cdf(self, queries: np.ndarray) -> np.ndarray:
         """Return the distribution function at each query; NaN for a missing query."""
@@ -365,42 +360,46 @@ class ColumnDensity(Struct, frozen=True, dict=True):
 
 # -- several columns: at every row a product of kernels, one per column
 
-CELLS = 1 << 18
 
-
-class ProductDensity(Struct, frozen=True):
+class ProductDensity(Struct, frozen=True, dict=True):
     """Weighted points (rows x columns) under a product kernel, with a bandwidth and bounds for each column.
 
     All sums are exact, computed in blocks. Missing cells of a query are left out: the density is that of its other
     cells.
     """
 
-    values: np.ndarray
-    weights: np.ndarray
+    points: WeightedPoints
     kernel: SmoothingKernel
     h: np.ndarray
     ends: tuple[Reflection, ...]
     error = 0.0
 
+    @property
+    def values(self) -> np.ndarray:
+        return self.points.values
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The share of each row in the density."""
+        weights = np.ones(len(self.values)) if self.points.weights is None else self.points.weights
+        return np.asarray(weights / weights.sum())
+
     def log_density(self, queries: np.ndarray) -> np.ndarray:
         found = np.empty(len(queries))
         with np.errstate(divide="ignore"):
-            log_weights = np.log(self.weights / self.weights.sum())
+            log_shares = np.log(self.shares)
         for block in self._blocks(len(queries)):
-            logs = np.broadcast_to(log_weights, (len(queries[block]), len(self.values))).copy()
+            logs = np.broadcast_to(log_shares, (len(queries[block]), len(self.values))).copy()
             for column in range(queries.shape[1]):
                 logs += self._log_kernels(queries[block, column], column)
-            top = logs.max(axis=1)
-            held = np.where(np.isfinite(top), top, 0.0)
-            with np.errstate(divide="ignore"):
-                found[block] = held + np.log(np.exp(logs - held[:, None]).sum(axis=1))
+            found[block] = log_sum_exp(logs, axis=1)
         return found
 
     def _log_kernels(self, cells: np.ndarray, column: int) -> np.ndarray:
         """Return the log-kernels of one column, images added, of shape (queries, rows); 0 for missing cells."""
         ends, h = self.ends[column], self.h[column]
         found: np.ndarray | None = None
-        for sign, shift in ends.images(float(self.kernel.reach(np.zeros(1), DIGITS)[0]) * h):
+        for sign, shift in ends.images(self.kernel.furthest * h):
             with np.errstate(invalid="ignore"):
                 logs = self.kernel.log_pdf(((sign * cells + shift)[:, None] - self.values[:, column]) / h)
             found = logs if found is None else np.logaddexp(found, logs)
@@ -419,7 +418,7 @@ class ProductDensity(Struct, frozen=True):
     def integral(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         found = np.empty(len(low))
         for block in self._blocks(len(low)):
-            shares = np.broadcast_to(self.weights / self.weights.sum(), (len(low[block]), len(self.values))).copy()
+            shares = np.broadcast_to(self.shares, (len(low[block]), len(self.values))).copy()
             for column in range(low.shape[1]):
                 shares *= self._share_between(low[block, column], high[block, column], column)
             found[block] = shares.sum(axis=1)
@@ -430,14 +429,14 @@ class ProductDensity(Struct, frozen=True):
         ends, h = self.ends[column], self.h[column]
         low, high = np.clip(low, ends.low, ends.high), np.clip(high, ends.low, ends.high)
         found = np.zeros((len(low), len(self.values)))
-        for sign, shift in ends.images(float(self.kernel.reach(np.zeros(1), DIGITS)[0]) * h):
+        for sign, shift in ends.images(self.kernel.furthest * h):
             for edge, side in ((high, sign), (low, -sign)):
                 found += side * self.kernel.cdf(((sign * edge + shift)[:, None] - self.values[:, column]) / h)
         return np.clip(found, 0.0, 1.0)
 
     def sample(self, number: int, rng: np.random.Generator) -> np.ndarray:
         """Draw rows of shape (number, columns): a row by its weight plus a kernel step in each column."""
-        drawn = rng.choice(len(self.values), number, p=self.weights / self.weights.sum())
+        drawn = rng.choice(len(self.values), number, p=self.shares)
         columns = []
         for column, ends in enumerate(self.ends):
             step = self.h[column] * self.kernel.draw(rng, number)

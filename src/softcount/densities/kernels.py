@@ -57,6 +57,11 @@ class SmoothingKernel(Struct, frozen=True):
         away = np.abs(u)
         return np.asarray(-away - 2 * np.log1p(np.exp(-away)))
 
+    @property
+    def furthest(self) -> float:
+        """Distance in bandwidths beyond which the kernel is negligible."""
+        return float(self.reach(np.zeros(1), DIGITS)[0])
+
     def reach(self, nearest: np.ndarray, lost: float) -> np.ndarray:
         """Return the distance beyond which a point adds less than exp(-lost) of one at distance `nearest`."""
         if self.support < inf:
@@ -135,6 +140,8 @@ KERNELS = {kernel.name: kernel for kernel in _EVERY}
 class WeightedPoints(Struct, frozen=True, dict=True):
     """Finite numbers in any order, each with a weight; without weights, each counts once.
 
+    The rows of a density of several columns, (rows x columns), are points too: `column` and `plus` are for them.
+
     >>> points = WeightedPoints(np.array([3.0, 1.0, 3.0]))
     >>> points.total, points.ordered
     (3.0, (array([1., 3.]), array([1., 2.])))
@@ -190,6 +197,9 @@ class WeightedPoints(Struct, frozen=True, dict=True):
     @cached_property
     def middle_half(self) -> float:
         return self.quantile(0.75) - self.quantile(0.25)
+
+    def column(self, at: int) -> WeightedPoints:
+        return WeightedPoints(np.ascontiguousarray(self.values[:, at]), self.weights, self.level)
 
     def plus(self, other: WeightedPoints) -> WeightedPoints:
         values = np.concatenate([self.values, other.values])
@@ -269,7 +279,7 @@ def near_cdf(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKerne
     values, weights = points.ordered
     found = np.where(queries > 0, 1.0, 0.0)
     order, ordered = _finite_in_order(queries)
-    reach = np.full(len(ordered), h * float(kernel.reach(np.zeros(1), DIGITS)[0]))
+    reach = np.full(len(ordered), h * kernel.furthest)
     for block, low, pieces in _windows(values, ordered, reach):
         total = np.full(len(ordered[block]), points.below[low])
         for piece in pieces:

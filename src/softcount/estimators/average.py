@@ -29,7 +29,7 @@ from softcount.fitted.influence import whole_table
 from softcount.fitted.network import is_sure
 from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
-from softcount.run.local import AtOnce, Threads
+from softcount.run.local import Runner, Threads
 from softcount.table.chunk import Chunks, Split
 from softcount.table.schema import Key
 
@@ -139,9 +139,9 @@ class AverageMember:
             return float(fitted.log_probability(given))
         known = given.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
         row = Chunks([fitted.single(given)], 1)
-        found = fitted.score_rows(row, AtOnce())[0]
+        found = fitted.score_rows(row, Runner())[0]
         if known is not None:
-            found += fitted.log_proba(row, AtOnce())[0, fitted.group_of(known)]
+            found += fitted.log_proba(row, Runner())[0, fitted.group_of(known)]
         return float(found)
 
     def log_merit(self, by: str, rows: LabelledTable | None) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,33 +156,6 @@ def _plain_and_level(document: Document) -> tuple[bool, int | None]:
     return plain, level
 
 
-class DensityRows:
-    """The rows that a density is made of, as one array with its weights; `level` is that of the grid they are on."""
-
-    def __init__(self, cells: np.ndarray, weights: np.ndarray | None, level: int | None = None) -> None:
-        self.cells, self.weights, self.level = cells, weights, level
-
-    def column(self, at: int) -> WeightedPoints:
-        """One column as points."""
-        return WeightedPoints(np.ascontiguousarray(self.cells[:, at]), self.weights, self.level)
-
-    @cached_property
-    def filled(self) -> np.ndarray:
-        """A weight for each row."""
-        return np.ones(len(self.cells)) if self.weights is None else self.weights
-
-    def plus(self, other: DensityRows, every: bool) -> DensityRows:
-        """The rows of both; unless `every` one is wanted, very many of one column become the nodes of a grid."""
-        if self.cells.shape[1] == 1:
-            points = self.column(0).plus(other.column(0))
-            if len(points.values) > MOST_POINTS and not every:
-                points = compress(points)
-            return DensityRows(points.values[:, None], points.weights, points.level)
-        weighted = self.weights is not None or other.weights is not None
-        weights = np.concatenate([self.filled, other.filled]) if weighted else None
-        return DensityRows(np.concatenate([self.cells, other.cells]), weights)
-
-
 class KernelDensity(DensityEstimator):
     """A density as the mean of kernels around the rows, of one column or a few.
 
@@ -198,7 +170,7 @@ class KernelDensity(DensityEstimator):
     """
 
     _learned: ClassVar = "rows_"
-    rows_: DensityRows
+    rows_: WeightedPoints
 
     def __init__(
         self, kernel: str = "gaussian", bandwidth: Any = "isj", exact: bool = False, bounds: Any = None
@@ -220,7 +192,7 @@ class KernelDensity(DensityEstimator):
         """Add rows; the bandwidth is chosen when it is needed."""
         known = hasattr(self, "rows_")
         rows = self._rows_of(X, sample_weight, reset=not known)
-        self._take(self.rows_.plus(rows, self._needs_every_row()) if known else rows)
+        self._take(self._merge_rows(self.rows_, rows) if known else rows)
         return self
 
     def merge(self, other: KernelDensity) -> KernelDensity:
@@ -234,20 +206,27 @@ class KernelDensity(DensityEstimator):
         if mine is not None and theirs is not None and list(mine) != list(theirs):
             raise DataError(f"densities of the columns {list(mine)} and {list(theirs)} cannot be merged.")
         merged = self._like_this("plain_column_")
-        merged._take(self.rows_.plus(other.rows_, self._needs_every_row()))
+        merged._take(self._merge_rows(self.rows_, other.rows_))
         return merged
 
-    def _rows_of(self, X: Any, sample_weight: Any, reset: bool) -> DensityRows:
+    def _rows_of(self, X: Any, sample_weight: Any, reset: bool) -> WeightedPoints:
+        """The rows (rows x columns) with their weights."""
         named_kernel(self.kernel)
         cells, weights = self._known_rows(X, sample_weight, reset)
         self._refuse_outside(cells)
-        return DensityRows(cells, weights)
+        return WeightedPoints(cells, weights)
 
-    def _needs_every_row(self) -> bool:
-        """Whether sums are made over the rows themselves: a kernel with an end has its edges where they are."""
-        return bool(self.exact) or named_kernel(self.kernel).bends is None
+    def _merge_rows(self, one: WeightedPoints, other: WeightedPoints) -> WeightedPoints:
+        """The rows of both; very many of one column become the nodes of a grid, if the kernel allows it."""
+        rows = one.plus(other)
+        # A kernel with an end has its edges where the rows are.
+        every = bool(self.exact) or named_kernel(self.kernel).bends is None
+        if rows.values.shape[1] > 1 or len(rows.values) <= MOST_POINTS or every:
+            return rows
+        nodes = compress(rows.column(0))
+        return WeightedPoints(nodes.values[:, None], nodes.weights, nodes.level)
 
-    def _take(self, rows: DensityRows) -> None:
+    def _take(self, rows: WeightedPoints) -> None:
         self.rows_ = rows
         self._density_made: Any = None
 
@@ -292,8 +271,7 @@ class KernelDensity(DensityEstimator):
             if columns == 1:
                 self._density_made = ColumnDensity(points[0], kernel, widths[0], bool(self.exact), ends[0])
             else:
-                rows = self.rows_
-                self._density_made = ProductDensity(rows.cells, rows.filled, kernel, np.array(widths), ends)
+                self._density_made = ProductDensity(self.rows_, kernel, np.array(widths), ends)
         made: ColumnDensity | ProductDensity = self._density_made
         return made
 
@@ -316,7 +294,7 @@ class KernelDensity(DensityEstimator):
 
     def _parts(self, arrays: Arrays) -> Document:
         rows = self._fitted
-        arrays |= {"cells": rows.cells, "weights": np.empty(0) if rows.weights is None else rows.weights}
+        arrays |= {"cells": rows.values, "weights": np.empty(0) if rows.weights is None else rows.weights}
         return {"density": {"plain": self.plain_column_, "level": rows.level}}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
@@ -331,7 +309,7 @@ class KernelDensity(DensityEstimator):
         for rule in self._rules():
             checked_rule(rule)
         self._refuse_outside(cells)
-        self._take(DensityRows(cells, weights if weights.size else None, level))
+        self._take(WeightedPoints(cells, weights if weights.size else None, level))
 
 
 class Histogram(DensityEstimator):

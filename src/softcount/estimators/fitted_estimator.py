@@ -27,7 +27,7 @@ from softcount.fitted.classes import anomaly_scores, membership_entropy, relativ
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import departures
 from softcount.models.declare import Declared
-from softcount.run.local import AtOnce, Threads
+from softcount.run.local import Runner, Threads
 from softcount.table import Key, Table, document_at, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import apart
@@ -84,7 +84,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """The answer of the fitted model for a table, with a warning of what the model did not know in it."""
         few = self._few(X) if question in BY_ROW else None
         if few is not None:
-            return question(self.fitted_, few, AtOnce())
+            return question(self.fitted_, few, Runner())
         table = self._closed(X)
         with Threads(self.n_jobs) as threads:
             answer = question(self.fitted_, table, threads, *how)

@@ -34,7 +34,7 @@ from softcount.estimators.result_frames import arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
 from softcount.learn.settings import retyping
 from softcount.priors import Dirichlet
-from softcount.run.local import AtOnce
+from softcount.run.local import Runner
 from softcount.sequences import Sequences, open_sequences
 from softcount.sources import wording
 from softcount.table import NARROW_LEVELS, Chunk, Schema, Table
@@ -70,7 +70,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
             settled = table.settle()
             return cls(sequences, _codes([settled.recoded(chunk) for chunk in chunks]), settled.schema)
 
-        found = retyping(sequences.table(kinds="categorical", levels=levels), read, AtOnce())
+        found = retyping(sequences.table(kinds="categorical", levels=levels), read, Runner())
         if not found.symbols:
             raise DataError("every step is missing. A chain needs at least one symbol.")
         if symbols is not None:

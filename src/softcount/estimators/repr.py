@@ -89,7 +89,7 @@ def _describe_histogram(estimator: Any) -> Iterator[str]:
 
 
 def _describe_kernel_density(estimator: Any) -> Iterator[str]:
-    columns, rows = estimator.n_features_in_, f"{estimator.rows_.filled.sum():,.0f} rows"
+    columns, rows = estimator.n_features_in_, f"{estimator.rows_.total:,.0f} rows"
     try:
         widths = np.atleast_1d(estimator.bandwidth_)
     except DataError:  # after partial_fit there may be too few rows to choose one

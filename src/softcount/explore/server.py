@@ -19,7 +19,7 @@ from softcount.errors import DataError, SoftcountError
 from softcount.explore.page import ExplorePage, page_html, page_policy
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
-from softcount.run.local import AtOnce
+from softcount.run.local import Runner
 from softcount.table.schema import Key
 
 LONGEST = 64 * 1024
@@ -143,7 +143,7 @@ def make_predictor(model: Fitted) -> Predict:
             return own[value]
         raise DataError(f"column {key!r} cannot be given as {value!r}.")
 
-    runner: Any = AtOnce()
+    runner: Any = Runner()
 
     def predict(question: dict[str, Any]) -> dict[str, float]:
         row = {keys[name]: cell(keys[name], value) for name, value in question.items()}

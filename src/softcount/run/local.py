@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Runner:
-    """Runs work over tasks, `n_jobs` at a time; unless a subclass says otherwise, in the calling thread."""
+    """Runs work over tasks in the calling thread. Subclasses run `n_jobs` tasks at a time, or on other machines."""
 
     n_jobs = 1
     shares_memory = True
@@ -60,10 +60,6 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
     for part in runner.map(work, tasks):
         result = part if result is None else result + part  # type: ignore[operator]
     return result
-
-
-class AtOnce(Runner):
-    """Runs tasks one after another in the calling thread."""
 
 
 class PoolRunner(Runner):

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from softcount import __version__
 from softcount.errors import SoftcountError
-from softcount.run.local import AtOnce, workers
+from softcount.run.local import Runner, workers
 from softcount.serve.models import ServedModel
 from softcount.serve.protocol import Refused, read_request, write_response
 from softcount.sources import wording
@@ -111,7 +111,7 @@ class Room:
         self.held -= scope.pop("held", 0)
 
 
-class Patience(AtOnce):
+class Patience(Runner):
     """Runs work in the calling thread, until a deadline after which the answer is no longer needed."""
 
     def __init__(self, seconds: float) -> None:
