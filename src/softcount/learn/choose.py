@@ -271,7 +271,7 @@ class GroupSearch(Struct):
 
     prepared: Any
     plan: Plan
-    starts: Any
+    starts: Starts
     runner: Runner
     criterion: str
     trials: dict[int, Trial] = field(default_factory=dict)
@@ -325,6 +325,9 @@ class GroupSearch(Struct):
         while (gap := gap_next_to(self.best, sorted(self.trials))) is not None:
             yield gap
 
+    def few(self, groups: int, most: int) -> Starts:
+        return replace(self.starts, groups=groups, n_init=min(self.starts.n_init, most))
+
     def trial_plan(self, tol: float, most: int) -> Plan:
         """Return the plan of trials: the user's plan, but with tolerance `tol` and at most `most` steps."""
         stop = self.plan.stop
@@ -336,7 +339,6 @@ class NumberSearch(GroupSearch):
     """The numbers of classes tried so far, with their fits."""
 
     prepared: Prepared
-    starts: Starts
     said: list[str] = field(default_factory=list)
 
     @property
@@ -359,7 +361,7 @@ class NumberSearch(GroupSearch):
         For a large table, a sample is fitted first; for blocks with missing cells, the complete rows. One run over all
         rows follows.
         """
-        starts, extra = self.few(classes), list(self.extra(classes))
+        starts, extra = self.few(classes, TRIAL_STARTS), list(self.extra(classes))
         if self.small and self.complete is None:
             fitted = fit_prepared(self.prepared, self.rough_plan(LONG), starts, self.runner, extra, rough=True)
         else:
@@ -369,9 +371,6 @@ class NumberSearch(GroupSearch):
             fitted = self.fit_all_rows(sampled, self.rough_plan(LONG))
         cv = self.held_out(classes) if self.criterion == "cv" else None
         self.fits[classes], self.trials[classes] = fitted, self.weighed(fitted, classes, cv)
-
-    def few(self, classes: int) -> Starts:
-        return replace(self.starts, groups=classes, n_init=min(self.starts.n_init, TRIAL_STARTS))
 
     @property
     def small(self) -> bool:
@@ -386,11 +385,7 @@ class NumberSearch(GroupSearch):
 
         Complete rows can be fitted side by side: 150 x 4 cells, 18 of them missing, took 20 s without this.
         """
-        kept = self.prepared.kept
-        if "complete" not in kept:
-            kept["complete"] = complete_in_blocks(self.prepared)
-        found: Sketch | None = kept["complete"]
-        return found
+        return self.prepared.once("complete", lambda: complete_in_blocks(self.prepared))
 
     def sample(self) -> Prepared:
         """Return the sketched rows in place of the table, with its total weight."""
@@ -435,7 +430,7 @@ class NumberSearch(GroupSearch):
         Continuing from the fit to all rows costs less but has seen the fold: on soybean it chose six classes, this one
         four.
         """
-        chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes), 0.0, 0.0
+        chunks, starts, height, mass = self.prepared.chunks.here, self.few(classes, TRIAL_STARTS), 0.0, 0.0
         split = self._split(chunks)
         for fold in split.tested:
             without = partial(_without_fold, split, fold)

@@ -150,11 +150,7 @@ class StepRows(Prepared, frozen=True, eq=False, kw_only=True):
 
     def paths(self, model: HiddenChain) -> list[Any]:
         """Return the sequences in parts of a good length."""
-        if "paths" not in self.kept:
-            parts = zip(self.ready.here, self.chunks.here, strict=True)
-            self.kept["paths"] = model.arranged([PathRows.of(rows, chunk) for rows, chunk in parts])
-        found: list[Any] = self.kept["paths"]
-        return found
+        return self.once("paths", lambda: model.arranged(list(map(PathRows.of, self.ready.here, self.chunks.here))))
 
     @property
     def most_groups(self) -> int:
@@ -281,12 +277,10 @@ class StateSearch(GroupSearch, kw_only=True):
     """The numbers of states tried so far, with their fits."""
 
     prepared: StepRows
-    starts: Starts
     build: Build
 
     def attempt(self, number: int) -> None:
-        few = replace(self.starts, groups=number, n_init=min(self.starts.n_init, TRIAL_STARTS))
-        plan = self.trial_plan(SMALL_TOL, TRIAL_MAPS)
+        plan, few = self.trial_plan(SMALL_TOL, TRIAL_MAPS), self.few(number, TRIAL_STARTS)
         self.fits[number] = fit_states(self.prepared, self.build, plan, few, self.runner)
         self.trials[number] = weighed(self.fits[number])
 

@@ -207,20 +207,22 @@ class Prepared(Struct, frozen=True, eq=False):
     named: list[Any] | None
     kept: dict[str, Any] = field(default_factory=dict)
 
+    def once(self, name: str, make: Callable[[], Result]) -> Result:
+        """Return what is kept under a name, made on first use."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        found: Result = self.kept[name]
+        return found
+
     def model(self, groups: int) -> ClassModel:
         """The model with this many groups; the prepared chunks serve all of them."""
-        if "leaves" not in self.kept:
-            self.kept["leaves"] = with_floors(self.one.leaves, self.settled.schema, self.sketch)
-        leaves: tuple[Node, ...] = self.kept["leaves"]
+        leaves = self.once("leaves", lambda: with_floors(self.one.leaves, self.settled.schema, self.sketch))
         return self.one.with_leaves(leaves, groups)
 
     @property
     def sketch(self) -> Sketch:
-        """The table's distinct rows, or a sample of them; made on first use."""
-        if "sketch" not in self.kept:
-            self.kept["sketch"] = _sketch(self.chunks, self.one, self.table)
-        found: Sketch = self.kept["sketch"]
-        return found
+        """The table's distinct rows, or a sample of them."""
+        return self.once("sketch", lambda: _sketch(self.chunks, self.one, self.table))
 
     def side_by_side(self, model: ClassModel, imagined: Imagined) -> SideBySide | None:
         """The sketched rows for many sets of parameters at once; None if some score is not a product."""
@@ -240,17 +242,12 @@ class Prepared(Struct, frozen=True, eq=False):
 
     @property
     def products(self) -> Any:
-        if "products" not in self.kept:
-            self.kept["products"] = self.one.products(self.one.prepare(self.sketch.as_heavy_as_the_table()))
-        return self.kept["products"]
+        return self.once("products", lambda: self.one.products(self.one.prepare(self.sketch.as_heavy_as_the_table())))
 
     @property
     def whole(self) -> Counts:
         """Return the counts of all rows by node, as those of one group."""
-        if "whole" not in self.kept:
-            self.kept["whole"] = self.one.named(self.ready.total(partial(tally_equally, self.one)))
-        found: Counts = self.kept["whole"]
-        return found
+        return self.once("whole", lambda: self.one.named(self.ready.total(partial(tally_equally, self.one))))
 
     @property
     def notes(self) -> list[str]:
