@@ -215,15 +215,15 @@ def score_centred(
     out: np.ndarray,
 ) -> None:
     columns = rows.shape[1]
-    tile = aligned_zeros(columns * TILE).reshape(columns, TILE)
+    tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)
     moved = aligned_zeros(columns * TILE).reshape(columns, TILE)
     turned = aligned_zeros(columns * TILE).reshape(columns, TILE)
     squares = aligned_zeros(TILE)
     for start in range(0, rows.shape[0], TILE):
         stop = min(start + TILE, rows.shape[0])
-        put_columns(rows, start, stop, tile)
+        put_turned(rows, start, stop, tile)
         for g in range(centres.shape[0]):
-            put_moved(tile, centres[g, 0], scales, centres[g, 1], moved)
+            put_moved(tile[:columns], centres[g, 0], scales, centres[g, 1], moved)
             np.dot(roots[g], moved, turned)
             for i in range(0, TILE, WIDTH):  # the sum of squares of each row
                 total = fill(0.0)
@@ -233,14 +233,6 @@ def score_centred(
                 store(squares, i, total)
             for i in range(stop - start):
                 out[start + i, g] += constants[g] - 0.5 * squares[i]
-
-
-@register_jitable
-def put_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> None:
-    """Copy rows `start` to `stop` with one line of memory per column. The rest of each line is unchanged."""
-    for j in range(rows.shape[1]):
-        for i in range(stop - start):
-            tile[j, i] = rows[start + i, j]
 
 
 @register_jitable
@@ -264,15 +256,15 @@ def _count_centred(rows: np.ndarray, memberships: np.ndarray, centres: np.ndarra
     groups, columns = centres.shape
     wide = columns + 1
     size = padded(wide * wide)
-    tile = aligned_zeros(columns * TILE).reshape(columns, TILE)
+    tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)
     moved, heavy = np.ones((wide, TILE)), np.zeros((wide, TILE))
     part, high, low = aligned_zeros(size), aligned_zeros(groups * size), aligned_zeros(groups * size)
     none = np.zeros(columns)
     for start in range(0, rows.shape[0], TILE):
         stop = min(start + TILE, rows.shape[0])
-        put_columns(rows, start, stop, tile)
+        put_turned(rows, start, stop, tile)
         for g in range(groups):
-            put_moved(tile, centres[g], scales, none, moved[1:])
+            put_moved(tile[:columns], centres[g], scales, none, moved[1:])
             for i in range(TILE):
                 heavy[0, i] = memberships[start + i, g] if start + i < stop else 0.0
             for j in range(1, moved.shape[0]):
@@ -399,26 +391,27 @@ def _count_patterns(
     covariances: np.ndarray,
 ) -> Sums:
     groups, columns = centres.shape[0], rows.shape[1]
-    shape = (groups, columns + 1, columns + 1)
-    sums, high, low = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    size, shape = groups * (columns + 1) ** 2, (groups, columns + 1, columns + 1)
+    part, high, low = aligned_zeros(padded(size)), aligned_zeros(padded(size)), aligned_zeros(padded(size))
+    sums = part[:size].reshape(shape)
     order = np.empty(columns, np.int64)
     root, turned, full = np.empty((columns, columns)), np.empty((columns, PATTERN_TILE)), np.ones(columns + 1)
     since = 0
     for p in range(starts.size - 1):
         seen = put_order(rows[starts[p]], order)
         for start in range(starts[p], starts[p + 1] if seen else starts[p], PATTERN_TILE):
-            part = slice(start, min(start + PATTERN_TILE, starts[p + 1]))
+            some = slice(start, min(start + PATTERN_TILE, starts[p + 1]))
             for g in range(groups):
-                mass = memberships[part, g].sum()
+                mass = memberships[some, g].sum()
                 if mass > 0.0:
                     put_root(covariances[g], order, seen, columns, root)
-                    put_pattern_turned(rows[part], order[:seen], units[1], centres[g], turned)
-                    turn(root, seen, columns, turned[:, : part.stop - start])
+                    put_pattern_turned(rows[some], order[:seen], units[1], centres[g], turned)
+                    turn(root, seen, columns, turned[:, : some.stop - start])
                     # Add the conditional covariance of the missing columns. Only products of columns i <= j are stored.
                     for j in range(seen, columns):
                         for k in range(j, columns):
                             sums[g, 1 + order[j], 1 + order[k]] += mass * root[j, k]
-                    for i in range(start, part.stop):
+                    for i in range(start, some.stop):
                         # A one, then the row minus the group's centre, with missing cells at their conditional means.
                         row, off, holes = rows[i], turned[seen:, i - start], order[seen:]
                         scales, centre = units[1], centres[g]
@@ -430,19 +423,9 @@ def _count_patterns(
                             factor = memberships[i, g] * full[j]
                             for k in range(j, full.size):
                                 sums[g, j, k] += factor * full[k]
-            since += part.stop - start
+            since += some.stop - start
             if since >= CHAIN:
-                flush_sums(sums, high, low)
+                flush(part, high, low, 0, padded(size))
                 since = 0
-    flush_sums(sums, high, low)
-    return high, low
-
-
-@register_jitable
-def flush_sums(sums: np.ndarray, high: np.ndarray, low: np.ndarray) -> None:
-    plain, upper, lower = sums.reshape(-1), high.reshape(-1), low.reshape(-1)
-    for at in range(plain.size):
-        total, lost = two_sum(upper[at], plain[at])
-        upper[at] = total
-        lower[at] += lost
-        plain[at] = 0.0
+    flush(part, high, low, 0, padded(size))
+    return high[:size].reshape(shape), low[:size].reshape(shape)

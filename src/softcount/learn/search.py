@@ -92,6 +92,7 @@ class Search(Struct, eq=False):
     of: int = 0
     tried: int = 0
     interrupted: bool = False
+    given_up: set[int] = field(default_factory=set)
 
     def best_of(self, starts: Sequence[Sequence[Make]]) -> SearchResult:
         """The best of these initialisations; each is the best of its own tries after a short run."""
@@ -144,7 +145,7 @@ class Search(Struct, eq=False):
     @property
     def spiked(self) -> int:
         """How many initialisations led to degenerate runs only."""
-        return self.tried - len(owners_of(run for run in self.runs if not run.degenerate))
+        return self.tried - len(owners_of(run for run in self.runs if not run.degenerate) | self.given_up)
 
     def _short(self, tries: Sequence[Make], number: int) -> StartRun:
         """The first steps: of several tries, only the best makes more than a few."""
@@ -481,7 +482,6 @@ class RaceSearch(Search, frozen=False, eq=False):
     repair_sets: Callable[[Sequence[EMRun]], Params] | None = None
     rough: bool = False
     one_each: bool = False
-    given_up: set[int] = field(default_factory=set)
     repaired: set[int] = field(default_factory=set)
     degenerate_runs: list[StartRun] = field(default_factory=list)
     astray: bool = False
@@ -501,10 +501,6 @@ class RaceSearch(Search, frozen=False, eq=False):
         best = best_run(self.runs)
         found = self._result(best, self._ended(best, self.interrupted))
         return None if self.astray else found
-
-    @property
-    def spiked(self) -> int:
-        return self.tried - len(owners_of(run for run in self.runs if not run.degenerate) | self.given_up)
 
     def _race_all(self, many: SideBySide, params: Params, owners: np.ndarray) -> None:
         """Race until all have converged or are given up; sound sets come first among the runs."""

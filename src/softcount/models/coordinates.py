@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -86,27 +87,27 @@ class Coordinates:
         Shares keep some of their old values unless they are `free`.
         """
         moved: dict[Name, Own] = {name: dict(own) for name, own in like.bundles.items()}
-        at = 0
-        for part in self.parts:
-            old = part.of(like)
-            shape = straight_shape(old.shape, part.line)
-            size = int(np.prod(shape))
-            value = bent(vector[at : at + size].reshape(shape), part.line, np.zeros_like(old) if free else old)
+        for part, old, straightened in self._pieces(vector, like):
+            value = bent(straightened, part.line, np.zeros_like(old) if free else old)
             moved[part.bundle.name][part.name] = part.put(value, moved[part.bundle.name][part.name])
-            at += size
         nodes = self.model.nodes
         return nodes.held(nodes.within(like.replaced(moved), self.imagined), self.imagined)
 
     def gradient(self, vector: np.ndarray, slopes: Params) -> np.ndarray:
         """Return the gradient along each coordinate, from the gradient with respect to the parameters."""
-        parts, at = [np.zeros(0)], 0
+        pieces = self._pieces(vector, slopes)
+        parts = [_along(straightened, part.line, slope).ravel() for part, slope, straightened in pieces]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _pieces(self, vector: np.ndarray, like: Params) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
+        """Yield every part with its array in `like` and its coordinates in the vector."""
+        at = 0
         for part in self.parts:
-            slope = part.of(slopes)
-            shape = straight_shape(slope.shape, part.line)
+            own = part.of(like)
+            shape = straight_shape(own.shape, part.line)
             size = int(np.prod(shape))
-            parts.append(_along(vector[at : at + size].reshape(shape), part.line, slope).ravel())
+            yield part, own, vector[at : at + size].reshape(shape)
             at += size
-        return np.concatenate(parts)
 
 
 def straight(value: np.ndarray, line: Line) -> np.ndarray:
