@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from softcount.files import read, write
+from softcount.files.model_file import SECTIONS
 
+CLASSES = "(groups)"
+"""The name of the classes among the columns."""
 Change = Callable[[dict[str, Any], dict[str, np.ndarray]], object]
 
 
@@ -27,37 +30,35 @@ def spoilt(sound: Path, folder: Path, change: Change) -> Path:
 
 def by_column(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays with a name for every array of every column, such as "params/'size'/mean"."""
-    places, found = document.pop("places", {}), {}
+    stacks, found = document.pop("stacks", []), {}
+    leaves = document.get("leaves", [])
+    classes = [CLASSES] if sum(map(len, stacks)) > len(leaves) else []
+    keys = [*classes, *(leaf["key"] for leaf in leaves)]
     for name, array in arrays.items():
         section, _, rest = name.partition("/")
-        if section in places:
+        if section in SECTIONS:
             number, _, part = rest.partition("/")
-            keys = [document["leaves"][place]["key"] for place in places[section][int(number)]]
-            found |= {f"{section}/{key!r}/{part}": np.array(own) for key, own in zip(keys, array, strict=True)}
+            own = [keys[place] for place in stacks[int(number)]]
+            found |= {f"{section}/{key!r}/{part}": np.array(each) for key, each in zip(own, array, strict=True)}
         else:
-            found[f"counts/'(groups)'/{rest}" if section == "groups" else name] = array.copy()
+            found[name] = array.copy()
     return found
 
 
 def in_bunches(document: dict[str, Any], arrays: dict[str, np.ndarray], keys: list[str]) -> dict[str, np.ndarray]:
-    """The same arrays as the file has them, every column in a bunch of its own."""
+    """The same arrays as the file has them, every column in a stack of its own."""
     if not keys:
         return arrays
-    places: dict[str, list[list[int]]] = {section: [] for section in ("counts", "params", "hyper", "fixed")}
-    found = {}
+    classes = [repr(CLASSES)] if any(repr(CLASSES) in name for name in arrays) else []
+    found, places = {}, [*classes, *keys]
     for name, array in arrays.items():
         section, _, rest = name.partition("/")
         key, _, part = rest.rpartition("/")
-        if section == "counts" and key == "'(groups)'":
-            found[f"groups/{part}"] = array
-        elif section in places and key in keys:
-            own = [keys.index(key)]
-            if own not in places[section]:
-                places[section].append(own)
-            found[f"{section}/{places[section].index(own)}/{part}"] = np.asarray(array)[None]
+        if section in SECTIONS and key in places:
+            found[f"{section}/{places.index(key)}/{part}"] = np.asarray(array)[None]
         else:
             found[name] = array
-    document["places"] = places
+    document["stacks"] = [[place] for place in range(len(places))]
     return found
 
 

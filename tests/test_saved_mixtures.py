@@ -93,7 +93,7 @@ def test_a_file_of_an_earlier_format_is_refused_with_what_to_do(saved, tmp_path)
     with zipfile.ZipFile(older, "w") as archive:
         for part, content in (entries | {"model.json": json.dumps(manifest).encode()}).items():
             archive.writestr(zipfile.ZipInfo(part), content)
-    with pytest.raises(ModelFileError, match=r"older\.sc.*format 4; this version reads format 7: fit the model again"):
+    with pytest.raises(ModelFileError, match=r"older\.sc.*format 4; this version reads format 8: fit the model again"):
         sc.load(older)
 
 
@@ -142,7 +142,7 @@ SPOILT = {
     "another part in the selection": ("auto", odd_trial, "more than there should be"),
     "agreement of three": ("auto", put("agreed", [1, 2, 3]), "agreed"),
     "a trace of words": ("auto", put("trace", ["high"]), "Expected `float`, got `str` - at `$.trace[0]`"),
-    "held shares that are others": ("held", stretched("root/fixed"), "fixed"),
+    "held shares that are others": ("held", stretched("fixed/'(groups)'"), "fixed"),
     "a held variance that is another": ("held", stretched("fixed/"), "fixed"),
     "something unknown held": ("held", renamed, "fixed"),
     "another type of covariance": ("full", set_to("covariance_type", "diag"), "covariance_type"),

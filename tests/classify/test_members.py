@@ -7,10 +7,10 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
-from softcount.classify.encode import EncodedRows
+from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.features import FEW, Features, Indicators, PairCounts, StackedFeatures, Terms
 from softcount.classify.logistic import Curvature, LogisticProblem, LogisticProblems, minimise
-from softcount.classify.members import AodeTables, BlockMoments, Training
+from softcount.classify.members import Aode, BlockMoments, Training
 from softcount.classify.recipes import RECIPES, choose_pairs, fit_weights, leave_one_out
 
 
@@ -97,8 +97,8 @@ def test_averaged_stars_are_the_mean_over_parents_of_products_of_shares():
     labels, weights = np.array([0, 0, 0, 1, 1]), np.ones(5)
     terms = Terms.single((2, 2))
     counts = PairCounts.of(terms, codes, labels, weights, 2)
-    stars = AodeTables.estimate(counts, np.array([3.0, 2.0]))
-    scores = stars.scores(np.array([[1, 2], [0, 0], [0, 1]], dtype=np.int32))
+    stars = Aode.estimate(Binning((), (2, 2)), counts, np.array([3.0, 2.0]))
+    scores = stars.scores(EncodedRows(np.zeros((3, 0)), np.array([[1, 2], [0, 0], [0, 1]], dtype=np.int32)))
     shares = np.array([3.5, 2.5]) / 6
     # x0 = 1 in 2 of 3 rows of the first class, and 1 of these 2 has x1 = 2, and so on; one row is imagined.
     first = (2.5 / 4) * (1.5 / 3), (2.5 / 4) * (1.5 / 3)

@@ -95,8 +95,14 @@ def inside(**said: Any) -> Change:
     return lambda document, arrays: _inside(document).update(said)
 
 
-def within(**said: Any) -> Change:
-    return lambda document, arrays: _inside(document)["within"][0].update(said)
+def cuts(*changes: dict[str, Any]) -> Change:
+    """The first of the cut nodes changed, once for each of the cut nodes that the file then has."""
+
+    def change(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        network = _inside(document)
+        network["cuts"] = [network["cuts"][0] | said for said in changes]
+
+    return change
 
 
 SOUND = [[], [0], [1, 5], [2], [], [4]]
@@ -114,21 +120,20 @@ SENSELESS: dict[str, tuple[Change, str]] = {
     "parents that are none": (parents([[], 0, [1, 5], [2], [], [4]]), ""),
     "groups that do not fit": (parents([[], [], [1, 5], [2], [], [4]]), "configurations"),
     "a number for a parent": (parents([[], [0], [1, 5], [], [], [3]]), ""),
-    "cuts that fall": (inside(cuts=[[0, [1.0, 0.0]]]), "rise"),
-    "cuts alike": (inside(cuts=[[0, [1.0, 1.0]]]), "rise"),
-    "a cut in words of no number": (inside(cuts=[[0, [0.0, None]]]), ""),
-    "a mean too many": (within(means=[-1.0, 0.5, 2.0, 3.0]), "one density for each"),
-    "densities of nothing": (inside(within=[]), "not as many"),
-    "means in words": (within(means=["a", "b", "c"]), ""),
-    "ends inside": (within(ends=[0.5, 2.0]), "impossible density"),
-    "shares that are none": (within(shares=[[0.5] * 8] * 3), "impossible density"),
-    "all of it beyond": (within(beyond=[0.5, 0.5]), "impossible density"),
-    "cuts in words": (inside(cuts=[[0, ["a", "b"]]]), ""),
-    "one cut too many": (inside(cuts=[[0, [0.0, 1.0, 2.0]]]), "one level more"),
-    "a cut of levels": (inside(cuts=[[1, [0.0]], [0, [0.0, 1.0]]]), "no column of numbers"),
-    "a cut of a number that is no level": (inside(cuts=[[3, [0.0]], [0, [0.0, 1.0]]]), ""),
-    "a cut of nothing": (inside(cuts=[[17, [0.0]]]), "a cut node"),
-    "no cuts": (inside(cuts=[]), "'z' is a column, but nothing says how it is cut"),
+    "cuts that fall": (cuts({"edges": [-2.0, 1.0, 0.0, 3.0]}), "rise"),
+    "cuts alike": (cuts({"edges": [-2.0, 1.0, 1.0, 3.0]}), "rise"),
+    "a cut in words of no number": (cuts({"edges": [-2.0, 0.0, None, 3.0]}), ""),
+    "a mean too many": (cuts({"means": [-1.0, 0.5, 2.0, 3.0]}), "one density for each"),
+    "means in words": (cuts({"means": ["a", "b", "c"]}), ""),
+    "ends inside": (cuts({"edges": [0.5, 0.0, 1.0, 2.0]}), "rise"),
+    "shares that are none": (cuts({"shares": [[0.5] * 8] * 3}), "impossible density"),
+    "all of it beyond": (cuts({"beyond": [0.5, 0.5]}), "impossible density"),
+    "cuts in words": (cuts({"edges": ["a", "b", "c", "d"]}), ""),
+    "one cut too many": (cuts({"edges": [-2.0, 0.0, 1.0, 2.0, 3.0]}), "one level more"),
+    "a cut of levels": (cuts({"node": 1}, {}), "no column of numbers"),
+    "a cut of a number that is no level": (cuts({"node": 3}, {}), ""),
+    "a cut of nothing": (cuts({"node": 17}), "a cut node"),
+    "no cuts": (cuts(), "'z' is a column, but nothing says how it is cut"),
     "labels of nothing": (inside(label=17), "the class"),
     "labels of a number": (inside(label=3), "both a column and the class"),
     "labels of a column": (inside(label=1), "both a column and the class"),

@@ -116,8 +116,8 @@ def test_many_words_take_little_room(saved):
     with zipfile.ZipFile(path) as file:
         assert sum(part.file_size for part in file.infolist() if part.filename.endswith(".npy")) < 30 * len(words)
     names = read(path)[1]
-    assert "counts/0/cells" in names and not [name for name in names if name.startswith("params/")]
-    assert [name for name in read(saved("many words with gaps")[2])[1] if name.startswith("params/")]
+    assert "counts/1/cells" in names and not [name for name in names if name.startswith("params/1/")]
+    assert [name for name in read(saved("many words with gaps")[2])[1] if name.startswith("params/1/")]
 
 
 # The pieces
@@ -293,7 +293,7 @@ def test_a_model_of_text_that_makes_no_sense_is_refused(name, saved, tmp_path):
 def test_a_block_that_claims_more_columns_than_the_file_holds_is_refused(tmp_path):
     model = sc.NaiveBayes().fit(sc.BagOfWords().fit_transform(MANY), np.arange(3_000) % 3)
     model.save(tmp_path / "m.sc")
-    assert "counts/0/cells" in read(tmp_path / "m.sc")[1]
+    assert "counts/1/cells" in read(tmp_path / "m.sc")[1]
     np.testing.assert_array_equal(sc.load(tmp_path / "m.sc").counts_["counts"], model.counts_["counts"])
     wider = spoilt(tmp_path / "m.sc", tmp_path, say(1 << 31, "leaves", 0, "levels"))
     assert "width is 2147483648" in refused(wider)

@@ -21,7 +21,7 @@ from softcount.classify.encode import (
 )
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import PairCounts, Terms
-from softcount.classify.members import Aode, AodeTables, NormalsAndTables, SeparateNormals, log_tables
+from softcount.classify.members import Aode, NormalsAndTables, SeparateNormals, log_tables
 from softcount.core.lazy import xlogy
 from softcount.table.schema import Key, Schema
 
@@ -84,7 +84,7 @@ class AodeCounts(Struct, frozen=True, eq=False):
         """The ensemble of AODE and, of columns not counted in pairs, naive Bayes."""
         several = [place for place, (column,) in enumerate(self.pairs.terms.columns) if self.cuts.sizes[column] > 1]
         pairs = self.pairs.select(several)
-        aode = AodeTables.estimate(pairs, self.sizes, self.setting.concentration)
+        aode = Aode.estimate(self.cuts, pairs, self.sizes, self.setting.concentration)
         if self.setting.informed:
             own = np.diagonal(pairs.counts, axis1=1, axis2=2).T  # (cells x classes)
             starts = pairs.terms.offsets
@@ -94,7 +94,7 @@ class AodeCounts(Struct, frozen=True, eq=False):
             weights = np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows)
             each = np.repeat(np.log(np.maximum(weights, LEAST_WEIGHT)), pairs.terms.widths)
             aode = replace(aode, alone=aode.alone + np.concatenate([[0.0], each]))
-        members: list[Any] = [Aode(self.cuts, aode)]
+        members: list[Any] = [aode]
         names = ["AODE"]
         if self.unpaired:
             terms, cells = terms_of_all(self.cuts.sizes).select(self.unpaired)

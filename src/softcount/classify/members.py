@@ -17,82 +17,6 @@ from softcount.core.special import log_sum_exp, times_log
 from softcount.table.discretise import PointTable, by_class_each
 
 
-class AodeTables(Struct, frozen=True, eq=False):
-    """Log-probabilities of AODE: `shares` (classes), `alone` (classes x cells), `given` (classes x cells x cells of the
-    parent).
-
-    Missing cells add nothing, and a missing column is no parent.
-    """
-
-    terms: Terms
-    shares: np.ndarray
-    alone: np.ndarray
-    given: np.ndarray
-
-    @classmethod
-    def estimate(cls, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> AodeTables:
-        """`sizes`: weight of the rows of each class; `concentration`: prior weight of every distribution."""
-        terms, starts = counts.terms, counts.terms.offsets
-        if not len(starts):
-            none = np.zeros((len(sizes), 1))
-            return cls(terms, log_shares(sizes), none, none[:, :, None])
-        widths = terms.widths
-        even = np.concatenate([[0.0], np.repeat(concentration / widths, widths)])
-        column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
-        own = np.diagonal(counts.counts, axis1=1, axis2=2)
-        known = np.add.reduceat(own, starts, axis=1)[:, column]
-        # The weight of the rows that hold a cell and in which another column is known.
-        pairs = np.add.reduceat(counts.counts, starts, axis=2)[:, :, column]
-        with np.errstate(divide="ignore"):
-            alone = np.log(own + even) - np.log(known + concentration)
-            given = np.log(counts.counts + even) - np.log(pairs + concentration)
-        for array in (alone, given):
-            array[..., 0] = 0.0
-        given[:, 0] = 0.0
-        for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
-            given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
-        return cls(terms, log_shares(sizes), alone, given.transpose(0, 2, 1))
-
-    def joint_scores(self, codes: np.ndarray) -> np.ndarray:
-        """(rows x parents x classes) log-probability of class and row under every parent; -inf if it is missing."""
-        cells = self.terms.indicators(codes)
-        places = cells.places.T
-        found = np.empty((*places.shape, len(self.shares)))
-        for label, (share, alone, given) in enumerate(zip(self.shares, self.alone, self.given, strict=True)):
-            sums = cells.product(given)  # (rows x cells of a parent)
-            found[:, :, label] = share + alone[places] + np.take_along_axis(sums, places, axis=1)
-        found[places == 0] = -np.inf
-        return found
-
-    def scores(self, codes: np.ndarray) -> np.ndarray:
-        """(rows x classes) logarithm of the mean over the parents; the class shares if all are missing."""
-        stars, alone = self.joint_scores(codes), np.tile(self.shares, (len(codes), 1))
-        if not stars.shape[1]:
-            return alone
-        there = np.isfinite(stars[:, :, 0]).sum(axis=1)
-        mean = log_sum_exp(stars, axis=1) - np.log(np.maximum(there, 1))[:, None]
-        return np.where((there > 0)[:, None], mean, alone)
-
-    def parts(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
-
-        The logarithm of a sum is the mean of the terms' logarithms, weighted by their shares of the sum, plus the
-        entropy of these shares, which belongs to no column.
-        """
-        stars, places = self.joint_scores(codes), self.terms.places(codes)
-        found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
-        rest = np.tile(self.shares, (len(codes), 1))
-        some = np.flatnonzero((places > 0).any(axis=1))
-        columns = np.array([column for (column,) in self.terms.columns], dtype=np.intp)
-        here, shares = places[some], np.exp(stars[some] - np.asarray(log_sum_exp(stars[some], axis=1))[:, None])
-        for label, (alone, given) in enumerate(zip(self.alone, self.given, strict=True)):
-            own = shares[:, :, label]
-            each = given[here[:, :, None], here[:, None, :]]  # (rows x columns x parents)
-            found[some[:, None], columns, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
-            rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
-        return found, rest
-
-
 def log_shares(sizes: np.ndarray) -> np.ndarray:
     """Logarithms of the class shares with a pseudo-count of half a row per class."""
     return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
@@ -483,18 +407,86 @@ class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="blo
 
 
 class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
+    """Log-probabilities of AODE: `shares` (classes), `alone` (classes x cells), `given` (classes x cells x cells of the
+    parent).
+
+    Missing cells add nothing, and a missing column is no parent.
+    """
+
     cuts: Binning
-    tables: AodeTables
+    terms: Terms
+    shares: np.ndarray
+    alone: np.ndarray
+    given: np.ndarray
+
+    @classmethod
+    def estimate(cls, cuts: Binning, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> Aode:
+        """`sizes`: weight of the rows of each class; `concentration`: prior weight of every distribution."""
+        terms, starts = counts.terms, counts.terms.offsets
+        if not len(starts):
+            none = np.zeros((len(sizes), 1))
+            return cls(cuts, terms, log_shares(sizes), none, none[:, :, None])
+        widths = terms.widths
+        even = np.concatenate([[0.0], np.repeat(concentration / widths, widths)])
+        column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
+        own = np.diagonal(counts.counts, axis1=1, axis2=2)
+        known = np.add.reduceat(own, starts, axis=1)[:, column]
+        # The weight of the rows that hold a cell and in which another column is known.
+        pairs = np.add.reduceat(counts.counts, starts, axis=2)[:, :, column]
+        with np.errstate(divide="ignore"):
+            alone = np.log(own + even) - np.log(known + concentration)
+            given = np.log(counts.counts + even) - np.log(pairs + concentration)
+        for array in (alone, given):
+            array[..., 0] = 0.0
+        given[:, 0] = 0.0
+        for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
+            given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
+        return cls(cuts, terms, log_shares(sizes), alone, given.transpose(0, 2, 1))
 
     @property
     def by_column(self) -> bool:
         return False
 
+    def joint_scores(self, codes: np.ndarray) -> np.ndarray:
+        """(rows x parents x classes) log-probability of class and row under every parent; -inf if it is missing."""
+        cells = self.terms.indicators(codes)
+        places = cells.places.T
+        found = np.empty((*places.shape, len(self.shares)))
+        for label, (share, alone, given) in enumerate(zip(self.shares, self.alone, self.given, strict=True)):
+            sums = cells.product(given)  # (rows x cells of a parent)
+            found[:, :, label] = share + alone[places] + np.take_along_axis(sums, places, axis=1)
+        found[places == 0] = -np.inf
+        return found
+
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return self.tables.scores(self.cuts.codes(rows))
+        """(rows x classes) logarithm of the mean over the parents; the class shares if all are missing."""
+        codes = self.cuts.codes(rows)
+        stars, alone = self.joint_scores(codes), np.tile(self.shares, (len(codes), 1))
+        if not stars.shape[1]:
+            return alone
+        there = np.isfinite(stars[:, :, 0]).sum(axis=1)
+        mean = log_sum_exp(stars, axis=1) - np.log(np.maximum(there, 1))[:, None]
+        return np.where((there > 0)[:, None], mean, alone)
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        return self.tables.parts(self.cuts.codes(rows))
+        """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
+
+        The logarithm of a sum is the mean of the terms' logarithms, weighted by their shares of the sum, plus the
+        entropy of these shares, which belongs to no column.
+        """
+        codes = self.cuts.codes(rows)
+        stars, places = self.joint_scores(codes), self.terms.places(codes)
+        found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
+        rest = np.tile(self.shares, (len(codes), 1))
+        some = np.flatnonzero((places > 0).any(axis=1))
+        columns = np.array([column for (column,) in self.terms.columns], dtype=np.intp)
+        here, shares = places[some], np.exp(stars[some] - np.asarray(log_sum_exp(stars[some], axis=1))[:, None])
+        for label, (alone, given) in enumerate(zip(self.alone, self.given, strict=True)):
+            own = shares[:, :, label]
+            each = given[here[:, :, None], here[:, None, :]]  # (rows x columns x parents)
+            found[some[:, None], columns, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
+            rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
+        return found, rest
 
 
 # A member for text columns.

@@ -15,7 +15,6 @@ from softcount.classify.logistic import LogisticProblem, LogisticProblems, contr
 from softcount.classify.members import (
     Additive,
     Aode,
-    AodeTables,
     Member,
     NormalsAndTables,
     SeparateNormals,
@@ -333,7 +332,7 @@ def _fit_discriminant(training: Training, settings: Settings) -> Iterator[Member
 
 def _fit_aode(training: Training, settings: Settings) -> Iterator[Member]:
     for concentration in settings:
-        yield Aode(training.cuts, AodeTables.estimate(training.pairs, training.sizes, concentration))
+        yield Aode.estimate(training.cuts, training.pairs, training.sizes, concentration)
 
 
 # Members for text columns.

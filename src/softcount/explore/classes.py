@@ -168,10 +168,10 @@ ENSEMBLE_LIMIT = 1_500_000
 def ensemble_document(model: Fitted) -> Document | None:
     """Describe the terms of the ensemble's score and their columns; None if they are of words or take too much room."""
     assert model.ensemble is not None
-    tables = [member.tables for member in model.ensemble.members if isinstance(member, Aode)]
+    stars = [member for member in model.ensemble.members if isinstance(member, Aode)]
     # Four bytes for each number and a third more for being text; the page does not compute members of words.
     words = any(isinstance(member, WordModel) for member in model.ensemble.members)
-    if words or sum(own.given.size for own in tables) * 16 / 3 > ENSEMBLE_LIMIT:
+    if words or sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
         return None
     names = labels_in(model)
     columns, terms = ensemble_terms(model)

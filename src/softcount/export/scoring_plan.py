@@ -16,7 +16,6 @@ from softcount.classify.members import (
     FARTHEST,
     Additive,
     Aode,
-    AodeTables,
     Member,
     NormalsAndTables,
     ShrunkBlock,
@@ -290,7 +289,7 @@ def plain_names(names: Sequence[Any]) -> Mapping[str, Any]:
 class AodeMean(Whole, Struct, frozen=True, eq=False):
     """The logarithm of the mean over the stars of all columns; `codes` are those of parents."""
 
-    stars: AodeTables
+    stars: Aode
     codes: tuple[Code, ...]
 
     @cached_property
@@ -442,8 +441,8 @@ def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: f
     if isinstance(member, WordModel):
         return word_terms(columns.texts, member, weight)
     if isinstance(member, Aode):
-        codes = tuple(columns.code(column, member.cuts) for (column,) in member.tables.terms.columns)
-        return [AodeMean(member.tables, codes) * weight]
+        codes = tuple(columns.code(column, member.cuts) for (column,) in member.terms.columns)
+        return [AodeMean(member, codes) * weight]
     raise DataError(
         f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"

@@ -5,7 +5,7 @@ The document names only registered families and priors, never a class to import.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from softcount import priors
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own
 from softcount.files.archive import naming, write
@@ -35,7 +35,7 @@ from softcount.files.codec import (
     require,
 )
 from softcount.files.history import calibration_from, history_document, history_from, record_document, record_from
-from softcount.files.schema import array_name, check_reading, schema_document, schema_from
+from softcount.files.schema import check_reading, schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Learned
@@ -44,6 +44,9 @@ from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
 from softcount.table.schema import Key, Schema
 
+NodeArrays = dict[tuple[str, str], np.ndarray]
+"""Arrays of one node by section and name."""
+SECTIONS = ("counts", "params", "hyper", "fixed")
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
 
 
@@ -71,7 +74,8 @@ class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     schema: Any
     leaves: list[FiledNode]
-    places: dict[str, list[list[int]]]
+    stacks: list[list[int]]
+    """The nodes whose arrays are stacked in the same entries, by place; the classes come before all leaves."""
     model: str
     structure: dict[str, Any]
     how: tuple[How, How]
@@ -113,25 +117,13 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
     """Encode a fitted model as JSON; its arrays are added to `arrays`."""
     nodes = model.model.nodes.columns
     follow = _find_following(model)
-    each: dict[str, list[Arrays]] = {
-        "counts": [counts_parts(model.counts.arrays[x.key]) for x in nodes],
-        "params": [{} if x.key in follow else _doubles(model.estimates[x.key]) for x in nodes],
-        "hyper": [_doubles(model.imagined.hypers[x.key]) for x in nodes],
-        "fixed": [_doubles(model.imagined.fixed.get(x.key, {})) for x in nodes],
-    }
-    if ROOT in model.estimates:
-        root = {"shares": model.shares, **model.imagined.hypers[ROOT]}
-        if ROOT in model.imagined.fixed:
-            root["fixed"] = model.imagined.fixed[ROOT]["probability"][0]
-        arrays |= {f"root/{name}": value for name, value in _doubles(root).items()}
-        arrays |= {f"groups/{name}": value for name, value in counts_parts(model.counts.arrays[ROOT]).items()}
     class_prior = model.class_prior
     if class_prior is not None and not isinstance(class_prior, str):
         class_prior = np.asarray(class_prior, dtype=float).tolist()
     filed = FiledModel(
         schema=schema_document(model.schema, arrays),
         leaves=[_file_node(node, model.model, node.key in follow) for node in nodes],
-        places={section: _put_alike(arrays, section, own) for section, own in each.items()},
+        stacks=_stack_arrays(arrays, [_node_arrays(model, key, key in follow) for key in _keys_of(model.model)]),
         model=model.model.name,
         structure=encode(model.model.filed(), {}, "structure"),
         how=(model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)),
@@ -174,8 +166,37 @@ def _find_following(model: Learned) -> set[Key]:
     return {key for key, a, b in pairs if a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)}
 
 
-def _doubles(values: Mapping[str, np.ndarray]) -> Arrays:
-    return {name: np.asarray(value, dtype=np.float64, order="C") for name, value in values.items()}
+def _keys_of(model: Model) -> list[Key]:
+    """Return the keys of all nodes that have arrays: the classes, if it has some, and the columns."""
+    return [*([ROOT] if ROOT in model.nodes.places else []), *(node.key for node in model.nodes.columns)]
+
+
+def _node_arrays(model: Learned, key: Key, follows: bool) -> NodeArrays:
+    """Return the arrays of a node by section and name; without parameters if these follow from counts and prior."""
+    doubles = {
+        "params": {} if follows else model.estimates[key],
+        "hyper": model.imagined.hypers[key],
+        "fixed": model.imagined.fixed.get(key, {}),
+    }
+    found = {("counts", name): array for name, array in counts_parts(model.counts.arrays[key]).items()}
+    for section, own in doubles.items():
+        found |= {(section, name): np.asarray(array, dtype=np.float64, order="C") for name, array in own.items()}
+    return found
+
+
+def _stack_arrays(arrays: Arrays, each: Sequence[NodeArrays]) -> list[list[int]]:
+    """Stack the arrays of nodes with equal names, types and shapes; return the places of the nodes in each stack.
+
+    Stacked, 10,000 columns need as few entries as ten.
+    """
+    alike: dict[Any, list[int]] = {}
+    for place, own in enumerate(each):
+        form = tuple((name, array.dtype.str, array.shape) for name, array in own.items())
+        alike.setdefault(form, []).append(place)
+    for stack, (form, places) in enumerate(alike.items()):
+        for (section, name), *_ in form:
+            arrays[f"{section}/{stack}/{name}"] = np.stack([each[place][section, name] for place in places])
+    return list(alike.values())
 
 
 def _file_node(node: Node, model: Model, follows: bool) -> FiledNode:
@@ -227,9 +248,10 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
     check_structure(leaves, schema, hidden=filed.model != "star")
     model = kind.from_filed(structure, schema, leaves)
     follow = {leaf.key for leaf, own in zip(leaves, filed.leaves, strict=True) if own.follows}
-    parts = FiledArrays(arrays, [array_name(leaf.key) for leaf in leaves], filed.places)
-    imagined = _read_imagined(model, filed.how, parts)
-    own = _read_params(model, parts, follow, groups)
+    parts = _unstack_arrays(filed.stacks, arrays, _keys_of(model), follow)
+    hypers, fixed = ({key: own[section] for key, own in parts.items()} for section in ("hyper", "fixed"))
+    imagined = Imagined(hypers, filed.how[0], {ROOT: filed.how[1]}, {key: own for key, own in fixed.items() if own})
+    own = {key: _check_params(model.nodes[key], parts[key]["params"]) for key in parts if key not in follow}
     counts = _read_counts(model, filed, parts, groups)
     if follow:
         again = estimate_again(model, counts, imagined, filed.estimate)
@@ -310,44 +332,51 @@ def family_from(x: Document, key: Key) -> Family:
     return found
 
 
-def _read_params(model: Model, filed: FiledArrays, follow: set[Key], groups: int) -> dict[Key, Own]:
-    """Return every node's parameters except those recomputed from counts."""
-    found: dict[Key, Own] = {}
-    if ROOT in model.nodes.places:
-        shares = filed.root()["shares"]
-        sound = shares.shape == (groups,) and (shares >= 0).all() and abs(shares.sum() - 1) <= 1e-9
-        require(sound, "the shares of the classes do not sum to one.")
-        found[ROOT] = {"probability": shares[None]}
-    needed = [node.key not in follow for node in model.nodes.columns]
-    for node, wanted, params in zip(model.nodes.columns, needed, filed.each("params", needed), strict=True):
-        if not wanted:
-            continue
-        wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
-        require(not wrong, f"column {node.key!r} makes no sense: {wrong}.")
-        found[node.key] = params
-    return found
+def _unstack_arrays(
+    stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key], follow: Container[Key]
+) -> dict[Key, dict[str, Arrays]]:
+    """Return the arrays of every node by section and name."""
+    wholes: dict[str, NodeArrays] = {}
+    for name, array in arrays.items():
+        section, _, rest = name.partition("/")
+        if section in SECTIONS:
+            stack, _, part = rest.partition("/")
+            wholes.setdefault(stack, {})[section, part] = array
+    found: dict[Key, dict[str, Arrays]] = {}
+    for number, places in enumerate(stacks):
+        whole = wholes.get(str(number), {})
+        for (section, part), array in whole.items():
+            fits = array.shape[:1] == (len(places),)
+            require(fits, f"the {section} of {len(places)} columns are not those of each.")
+            sound = section == "counts" or array.dtype == np.float64
+            require(sound, f"its {part} does not make sense: it holds {array.dtype}, not float64.")
+        for at, place in enumerate(places):
+            known = 0 <= place < len(keys) and keys[place] not in found
+            require(known, f"column number {place!r} is there twice, or it is not.")
+            own: dict[str, Arrays] = {section: {} for section in SECTIONS}
+            for (section, part), array in whole.items():
+                own[section][part] = array[at, ...]
+            found[keys[place]] = own
+    for key in keys:
+        for section in ("hyper",) if key in follow else ("hyper", "params"):
+            require(found.get(key, {}).get(section), f"the {section} of column {key!r} is not there.")
+    return {key: found[key] for key in keys}
 
 
-def _read_imagined(model: Model, hows: tuple[How, How], filed: FiledArrays) -> Imagined:
-    keys: list[Key] = [node.key for node in model.nodes.columns]
-    hypers = dict(zip(keys, filed.each("hyper", [True] * len(keys)), strict=True))
-    held = dict(zip(keys, filed.each("fixed"), strict=True))
-    if ROOT in model.nodes.places:
-        root = filed.root()
-        fixed = root.pop("fixed", None)
-        root.pop("shares")
-        hypers[ROOT], held[ROOT] = root, {} if fixed is None else {"probability": fixed[None]}
-    return Imagined(hypers, hows[0], {ROOT: hows[1]}, {key: part for key, part in held.items() if part})
+def _check_params(node: Node, params: Own) -> Own:
+    wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
+    what = "the shares of the classes make" if node.key == ROOT else f"column {node.key!r} makes"
+    require(not wrong, f"{what} no sense: {wrong}.")
+    return params
 
 
-def _read_counts(model: Model, document: FiledModel, filed: FiledArrays, groups: int) -> Counts:
+def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, Arrays]], groups: int) -> Counts:
     found: dict[Hashable, Twofold] = {}
-    if ROOT in model.nodes.places:
-        found[ROOT] = counts_from(filed.of("groups"), (groups,), "the classes")
-    for node, parts in zip(model.nodes.columns, filed.each("counts"), strict=True):
-        shape = node.setting.groups, node.family.width(node.setting)
-        found[node.key] = counts_from(parts, shape, f"column {node.key!r}")
-    return Counts(found, document.rows, document.history["log_likelihood"] or 0.0)
+    for key, own in parts.items():
+        node = model.nodes[key]
+        shape = (groups,) if key == ROOT else (node.setting.groups, node.family.width(node.setting))
+        found[key] = counts_from(own["counts"], shape, "the classes" if key == ROOT else f"column {key!r}")
+    return Counts(found, filed.rows, filed.history["log_likelihood"] or 0.0)
 
 
 def prior_from(value: Any) -> Any:
@@ -361,61 +390,3 @@ def prior_from(value: Any) -> Any:
         numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
         values[name] = np.array(part, dtype=float) if numbers else key_of(part)
     return getattr(priors, value["prior"])(**values)
-
-
-# -- arrays of many columns in few entries: arrays of equal name, type and shape are stacked
-
-
-def _put_alike(arrays: Arrays, section: str, each: Sequence[Arrays]) -> list[list[int]]:
-    """Stack the arrays of columns with equal names, types and shapes; return the column indices of each stack."""
-    alike: dict[Any, list[int]] = {}
-    for place, own in enumerate(each):
-        if own:
-            form = tuple((name, array.dtype.str, array.shape) for name, array in own.items())
-            alike.setdefault(form, []).append(place)
-    for stack, (form, places) in enumerate(alike.items()):
-        for name, *_ in form:
-            arrays[f"{section}/{stack}/{name}"] = np.stack([each[place][name] for place in places])
-    return list(alike.values())
-
-
-class FiledArrays:
-    """The arrays of a file by their prefix; `places` holds the column indices of every stack, by section."""
-
-    def __init__(self, arrays: Arrays, names: Sequence[str], places: Any) -> None:
-        self.names, self.places = names, places
-        self._parts: dict[str, Arrays] = {}
-        for name, array in arrays.items():
-            prefix, _, part = name.rpartition("/")
-            self._parts.setdefault(prefix, {})[part] = array
-
-    def of(self, prefix: str) -> Arrays:
-        return dict(self._parts.get(prefix, {}))
-
-    def root(self) -> Arrays:
-        """Return the class shares, their prior parameters, and fixed shares."""
-        return _check_doubles(self.of("root"))
-
-    def each(self, section: str, needed: Sequence[bool] = ()) -> list[Arrays]:
-        """Return the arrays of every column in this section; empty if absent and not `needed`."""
-        found: list[Arrays] = [{} for _ in self.names]
-        for stack, places in enumerate(self.places[section]):
-            arrays = self.of(f"{section}/{stack}")
-            sound = arrays and all(array.shape[:1] == (len(places),) for array in arrays.values())
-            require(sound, f"the {section} of {len(places)} columns are not those of each.")
-            for at, place in enumerate(places):
-                if type(place) is not int or not 0 <= place < len(found) or found[place]:
-                    raise ModelFileError(f"the {section} of column number {place!r} are there twice, or it is not.")
-                found[place] = {name: array[at, ...] for name, array in arrays.items()}
-        if section != "counts":
-            found = [_check_doubles(own) for own in found]
-        for name, own, wanted in zip(self.names, found, needed, strict=False):
-            require(own or not wanted, f"the {section} of column {name} is not there.")
-        return found
-
-
-def _check_doubles(own: Arrays) -> Arrays:
-    for name, array in own.items():
-        double = array.dtype == np.float64
-        require(double, f"its {name} does not make sense: it holds {array.dtype}, not float64.")
-    return own

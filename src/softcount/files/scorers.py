@@ -72,11 +72,11 @@ def _check_member(member: Member, schema: Schema, words: Sequence[int], classes:
         lined = len(member.coefficients) > 1 + member.terms.width
         finite_array(member.coefficients, (1 + member.terms.width + (numbers if lined else 0), columns), ENSEMBLE)
     elif isinstance(member, Aode):
-        _check_terms(member.tables.terms, member.cuts, 1)
-        width = member.tables.terms.width
-        finite_array(member.tables.shares, (classes,), ENSEMBLE)
-        finite_array(member.tables.alone, (classes, width), ENSEMBLE)
-        finite_array(member.tables.given, (classes, width, width), ENSEMBLE)
+        _check_terms(member.terms, member.cuts, 1)
+        width = member.terms.width
+        finite_array(member.shares, (classes,), ENSEMBLE)
+        finite_array(member.alone, (classes, width), ENSEMBLE)
+        finite_array(member.given, (classes, width, width), ENSEMBLE)
     else:
         _check_block(member, classes)
 

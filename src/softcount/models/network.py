@@ -91,30 +91,30 @@ class NetRows(Struct, frozen=True, dict=True):
         return bool((self.weights == 1.0).all())
 
 
-class FiledDensity(Struct, frozen=True):
-    """The density within the intervals of a discretised node, without the cut points."""
+class FiledCuts(Struct, frozen=True):
+    """A discretised node by its position, and the density within its intervals; the outer `edges` are no cut points."""
 
-    ends: tuple[float, float]
+    node: int
+    edges: list[float]
     means: list[float]
     shares: list[list[float]]
     beyond: tuple[float, float]
 
-    def density(self, key: Key, cuts: np.ndarray) -> IntervalDensity:
-        shares, edges = np.array(self.shares), np.concatenate([self.ends[:1], cuts, self.ends[1:]])
-        if shares.shape != (len(cuts) + 1, PIECES) or len(self.means) != len(cuts) + 1:
+    def density(self, key: Key) -> IntervalDensity:
+        shares, intervals = np.array(self.shares), len(self.edges) - 1
+        if shares.shape != (intervals, PIECES) or len(self.means) != intervals:
             raise ModelFileError(f"node {key!r} has not one density for each of its intervals.")
-        sound = (shares > 0).all() and np.allclose(shares.sum(axis=1), 1.0) and (np.diff(edges) > 0).all()
+        sound = (shares > 0).all() and np.allclose(shares.sum(axis=1), 1.0)
         if not sound or not all(0 < x < 0.5 for x in self.beyond):
             raise ModelFileError(f"node {key!r} has an impossible density within its intervals.")
-        return IntervalDensity(edges, shares, np.array(self.means), self.beyond)
+        return IntervalDensity(np.array(self.edges), shares, np.array(self.means), self.beyond)
 
 
 class FiledNet(Struct, frozen=True):
-    """Nodes by their positions; `cuts` and `within` belong to the discretised nodes, `label` is the class."""
+    """Nodes by their positions; `cuts` belong to the discretised nodes, `label` is the class."""
 
     parents: tuple[tuple[int, ...], ...]
-    cuts: list[tuple[int, list[float]]]
-    within: list[FiledDensity]
+    cuts: list[FiledCuts]
     label: int | None
     cells: Annotated[int, Meta(ge=0)]
     groups: Literal[1] = 1
@@ -126,9 +126,9 @@ class FiledNet(Struct, frozen=True):
                 raise ValueError("a node has a parent twice")
             if not known.issuperset(own):
                 raise ValueError(f"the parents {own!r} are not all there")
-        if not known.issuperset([place for place, _ in self.cuts] + ([] if self.label is None else [self.label])):
+        if not known.issuperset([own.node for own in self.cuts] + ([] if self.label is None else [self.label])):
             raise ValueError("a cut node, or the class, is not there")
-        if not all((np.diff(edges) > 0).all() for _, edges in self.cuts):
+        if not all((np.diff(own.edges) > 0).all() for own in self.cuts):
             raise ValueError("cuts do not rise")
 
 
@@ -481,15 +481,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     filed_as = FiledNet
 
     def filed(self) -> FiledNet:
-        cut = [(place, node.key) for place, node in enumerate(self.each) if node.key in self.cuts]
-        densities = [self.density_within(key) for _, key in cut]
+        within = {place: self.density_within(node.key) for place, node in enumerate(self.each) if node.key in self.cuts}
         return FiledNet(
             self.graph.parents,
-            [(place, list(map(float, self.cuts[key]))) for place, key in cut],
-            [
-                FiledDensity((float(x.edges[0]), float(x.edges[-1])), x.means.tolist(), x.shares.tolist(), x.beyond)
-                for x in densities
-            ],
+            [FiledCuts(k, x.edges.tolist(), x.means.tolist(), x.shares.tolist(), x.beyond) for k, x in within.items()],
             None if self.target is None else self.graph.number[self.target],
             int(self.kernels.cells),
         )
@@ -498,7 +493,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def from_filed(cls, filed: FiledNet, schema: Schema, nodes: tuple[Node, ...]) -> Net:
         if len(filed.parents) != len(nodes):
             raise ModelFileError("its nodes and their parents are not as many.")
-        cuts = {nodes[place].key: np.array(edges) for place, edges in filed.cuts}
+        cuts = {nodes[own.node].key: np.array(own.edges[1:-1]) for own in filed.cuts}
         net = cls(
             schema, Graph(tuple(node.key for node in nodes), filed.parents), nodes, Kernels(filed.cells), cuts,
             None if filed.label is None else nodes[filed.label].key,
@@ -521,10 +516,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
-        if len(filed.within) != len(cuts):
-            raise ModelFileError("densities within intervals are not as many as cut nodes.")
-        each = zip(cuts.items(), filed.within, strict=True)
-        return replace(net, within={key: own.density(key, edges) for (key, edges), own in each})
+        return replace(net, within={nodes[own.node].key: own.density(nodes[own.node].key) for own in filed.cuts})
 
 
 def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
