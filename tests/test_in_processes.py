@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from process_runner import Processes
 from small_tables import fruit
 from softcount.evaluate.scores import cross_validate
 from softcount.learn.choose import search_classes
@@ -17,7 +18,7 @@ from softcount.learn.mixture import Starts, fit_groups
 from softcount.learn.record import Learned
 from softcount.learn.settings import Plan
 from softcount.models.declare import read_kinds
-from softcount.run.local import Processes, Runner, Threads
+from softcount.run.local import Runner, Threads
 from softcount.table import Table, open_table
 
 ROWS = 9_000

@@ -9,7 +9,8 @@ from operator import attrgetter
 import numpy as np
 import pytest
 
-from softcount.run.local import Processes, Runner, Threads
+from process_runner import Processes
+from softcount.run.local import Runner, Threads
 from softcount.run.rows import HeldRows, runs_of
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from softcount.run.local import PoolRunner, Processes, Runner, Threads, total
+from process_runner import Processes
+from softcount.run.local import Runner, Threads, total
 
-RUNNERS: dict[str, Callable[[], PoolRunner]] = {
+RUNNERS: dict[str, Callable[[], Threads]] = {
     "a thread": lambda: Threads(1),
     "threads": lambda: Threads(3),
     "a process": lambda: Processes(1),

@@ -16,7 +16,7 @@ from scipy import sparse
 from tests.table.folders import write
 from tests.table.reading import with_room
 
-from softcount.run.local import Processes
+from process_runner import Processes
 from softcount.sources.bytestream import TextFile
 from softcount.sources.documents import LinesSource
 from softcount.table import Chunk, Contradiction, Table, open_table

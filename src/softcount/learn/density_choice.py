@@ -70,20 +70,11 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     With hidden values, EM without a fold starts from the parameters of all rows.
     """
 
-    family_node: Node
+    node: Node
     numbers: Numbers
     how: How
     prior: float
     steps: tuple[int, int] = (STEPS, FOLD_STEPS)
-
-    @cached_property
-    def node(self) -> Node:
-        """The node with the values that replace hidden ones in the first pass."""
-        node, numbers = self.family_node, self.numbers
-        if node.family.facts.exact:
-            return node
-        blank = node.family.blank([numbers.values], [numbers.weights], node.setting, [numbers.labels])
-        return replace(node, setting=replace(node.setting, blank=blank))
 
     @cached_property
     def by_fold(self) -> Twofold:
@@ -369,8 +360,11 @@ class Contest(Struct, frozen=True, eq=False):
         family, setting = family.set_up(self.key, fields, self.numbers.groups, floor)
         family.check(self.numbers.values, self.key, 0)
         family.check(np.array([self.numbers.least]), self.key, 0)  # the least of all rows, not of the sample
-        node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
         with np.errstate(all="ignore"):
+            if not family.facts.exact:  # hidden values are replaced in the first pass
+                blank = family.blank([self.numbers.values], [self.numbers.weights], setting, [self.numbers.labels])
+                setting = replace(setting, blank=blank)
+            node = Node(self.key, self.key if isinstance(self.key, tuple) else (self.key,), family, setting)
             trial = FamilyTrial(node, self.numbers, self.how, self.prior, self.steps)
             if not family.facts.counts_points and self._leaks(trial):
                 return None

@@ -1,4 +1,4 @@
-"""Engines on one machine: the engine interface, threads and processes."""
+"""The interface of engines, and threads on one machine."""
 
 from __future__ import annotations
 
@@ -62,8 +62,15 @@ def total(runner: Runner, work: Callable[[Task], Result], tasks: Iterable[Task])
     return result
 
 
-class PoolRunner(Runner):
-    """Runs tasks in a pool of `n_jobs` workers, made on first use."""
+class Threads(Runner):
+    """Runs work over tasks on `n_jobs` threads (None: all cores, but one inside another library's workers).
+
+    The threads start when they are first needed.
+
+    >>> with Threads(2) as threads:
+    ...     list(threads.map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
 
     def __init__(self, n_jobs: int | None = None, spill: str | None = None) -> None:
         super().__init__(spill)
@@ -71,7 +78,9 @@ class PoolRunner(Runner):
         self._pool: Executor | None = None
 
     def _new_pool(self) -> Executor:
-        raise NotImplementedError
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._pool is not None:
@@ -147,51 +156,3 @@ def workers(n_jobs: int | None) -> int:
     if nested or os.environ.get("JOBLIB_SPAWNED_PROCESS"):
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-# A pool of threads over chunks, results in the order of the chunks.
-
-
-class Threads(PoolRunner):
-    """Runs work over tasks on `n_jobs` threads (None: all cores, but one inside another library's workers).
-
-    >>> with Threads(2) as threads:
-    ...     list(threads.map(abs, [-1, 2, -3]))
-    [1, 2, 3]
-    """
-
-    def _new_pool(self) -> Executor:
-        from concurrent.futures import ThreadPoolExecutor
-
-        return ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
-
-
-# A pool of processes over chunks, results in the order of the chunks. Work and results are pickled.
-
-SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""Environment variables that BLAS libraries read when they are loaded."""
-
-
-class Processes(PoolRunner):
-    """Runs work over tasks in `n_jobs` processes (None: all cores); what is run must pickle.
-
-    Levels met in another process are not known here: read a table with `table.chunks(processes.map)`.
-
-    >>> with Processes(1) as processes:
-    ...     list(processes.map(abs, [-1, 2, -3]))
-    [1, 2, 3]
-    """
-
-    shares_memory = False
-
-    def _new_pool(self) -> Executor:
-        # Spawned, not forked: a fork copies the locks that other threads hold at the time, Arrow's among them.
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
-
-        return ProcessPoolExecutor(self.n_jobs, multiprocessing.get_context("spawn"), _use_one_blas_thread)
-
-
-def _use_one_blas_thread() -> None:
-    os.environ.update(dict.fromkeys(SETTINGS, "1"))  # for what is loaded later
-    limit_blas()  # takes effect at once, and stays

@@ -275,16 +275,6 @@ class HandedOverSource(BatchSource):
             yield batch.select(list(keys))
 
 
-class FramePart(Struct):
-    """A partition that only its own task can read."""
-
-    name: str
-    digest: str | None = None
-
-    def open(self) -> Source | None:
-        raise DataError(f"{self.name} is read where Spark has it, not here.")
-
-
 class FrameParts(Sequence[Any]):
     """The partitions of a DataFrame; their number is known once they have been read."""
 
@@ -297,7 +287,7 @@ class FrameParts(Sequence[Any]):
         return self.length
 
     def __getitem__(self, place: Any) -> Any:
-        return [FramePart(f"partition {number}") for number in range(self.length)][place]
+        return [NotHere(number) for number in range(self.length)][place]
 
 
 class SparkFrameSource(PartsSource):
