@@ -6,7 +6,9 @@ import errno
 import os
 import sys
 import warnings
+from importlib import import_module
 from itertools import count
+from typing import Any
 
 HERE = os.path.dirname(__file__) + os.sep
 """The folder of this library: a warning points at the code that called it."""
@@ -47,6 +49,14 @@ def _first_outside() -> int:
         if not file.startswith(HERE):
             return depth
     return 2
+
+
+def import_extra(module: str, problem: str, error: type[SoftcountError] = DataError) -> Any:
+    """Import a module that Softcount does not require, or raise an error that says what to install."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise error(problem) from None
 
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import softcount
-from softcount.errors import DataError
+from softcount.errors import DataError, import_extra
 from softcount.table.schema import labels
 
 FLAVOR_NAME = "softcount"
@@ -18,15 +18,10 @@ FILE = "model.sc"
 
 
 def _mlflow() -> Any:
-    try:
-        import mlflow
-        import mlflow.models
-        import mlflow.pyfunc
-    except ImportError:
-        raise DataError(
-            'this takes MLflow, which is not installed. Install it: pip install "softcount[mlflow]"'
-        ) from None
-    return mlflow
+    problem = 'this takes MLflow, which is not installed. Install it: pip install "softcount[mlflow]"'
+    import_extra("mlflow.models", problem)
+    import_extra("mlflow.pyfunc", problem)
+    return import_extra("mlflow", problem)
 
 
 def get_default_pip_requirements() -> list[str]:

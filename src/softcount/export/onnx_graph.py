@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import softcount
 from softcount.core import formulas as fm
-from softcount.errors import DataError
+from softcount.errors import DataError, import_extra
 from softcount.export.scoring_plan import (
     AodeMean,
     DrawnRows,
@@ -37,12 +37,7 @@ OPERATIONS = {
 
 
 def onnx_module() -> Any:
-    """The module, or what to install."""
-    try:
-        import onnx
-    except ImportError:
-        raise DataError('graphs take onnx, which is not installed. Install it: pip install "softcount[onnx]"') from None
-    return onnx
+    return import_extra("onnx", 'graphs take onnx, which is not installed. Install it: pip install "softcount[onnx]"')
 
 
 class OnnxGraph:
@@ -434,12 +429,8 @@ def _curve(graph: OnnxGraph, odds: str, curve: Curve) -> str:
 
 def check_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck:
     """Run a graph in onnxruntime on rows drawn from the model."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise DataError(
-            'graphs are checked by onnxruntime, which is not installed. Install it: pip install "softcount[onnx]"'
-        ) from None
+    problem = 'graphs are checked by onnxruntime, which is not installed. Install it: pip install "softcount[onnx]"'
+    onnxruntime = import_extra("onnxruntime", problem)
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 3
     settings.intra_op_num_threads = 1

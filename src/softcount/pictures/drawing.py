@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.errors import DataError, ResourceError
+from softcount.errors import ResourceError, import_extra
 from softcount.pictures.text import cell_width, clip, printable
 
 # The eight class colours can be told apart by colour-blind readers; `plus` and `minus` are blue and orange, never
@@ -251,14 +251,10 @@ class Drawing(Struct):
         return ax
 
     def png(self) -> bytes:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise DataError(
-                'PNG is painted by matplotlib, which is not installed: pip install "softcount[plot]", or ask for .svg.'
-            ) from None
+        problem = 'PNG is painted by matplotlib, which is not installed: pip install "softcount[plot]"'
+        library = import_extra("matplotlib.figure", f"{problem}, or ask for .svg.")
         size = ((self.width + 2 * MARGIN) / 100, (self.height + 2 * MARGIN) / 100)
-        figure = Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor=LIGHT["paper"])
+        figure = library.Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor=LIGHT["paper"])
         self.plot(figure.add_axes((0, 0, 1, 1)))
         sink = BytesIO()
         figure.savefig(sink, format="png", metadata={"Software": None})
@@ -288,13 +284,8 @@ def _move(shape: Shape, x: float, y: float) -> Shape:
 
 
 def new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as missing:
-        raise ResourceError(
-            'pictures are drawn by matplotlib, which is not installed. Install it: pip install "softcount[plot]"'
-        ) from missing
-    return plt.subplots(layout="constrained")[1]
+    problem = 'pictures are drawn by matplotlib, which is not installed. Install it: pip install "softcount[plot]"'
+    return import_extra("matplotlib.pyplot", problem, ResourceError).subplots(layout="constrained")[1]
 
 
 def escape_math(text: Any) -> str:

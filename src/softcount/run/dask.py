@@ -10,13 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from softcount.errors import DataError
+from softcount.errors import DataError, import_extra
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.sources.frames import frame_source
 from softcount.sources.open_source import PartsSource, SourcePart
 from softcount.sources.source import Source
 
-EXTRA = 'pip install "softcount[dask]"'
 TRIES = 3
 """Repetitions of a pass after workers were lost."""
 
@@ -140,11 +139,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[DaskEngine]:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise DataError(f"Dask is not installed. {EXTRA}") from None
-    return distributed
+    return import_extra("distributed", 'Dask is not installed. pip install "softcount[dask]"')
 
 
 def client_of(engine: Any) -> Any:

@@ -362,16 +362,13 @@ def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -
     return np.concatenate(held)
 
 
-def _in_a_file(parts: Iterator[np.ndarray], folder: str) -> np.ndarray:
+def _in_a_file(parts: Iterable[np.ndarray], folder: str) -> np.ndarray:
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            rows = columns = 0
             for part in parts:
-                raw = np.ascontiguousarray(part, np.float64).data.cast("B")
-                write_all(file.fileno(), raw, rows * part.shape[1] * 8)
-                rows, columns = rows + len(part), part.shape[1]
+                file.write(np.ascontiguousarray(part, np.float64).data)
+            file.flush()
             # The map stays when the file is closed; the space is free again once the array is gone.
-            mapped = mmap.mmap(file.fileno(), rows * columns * 8)
+            return np.asarray(np.memmap(file, np.float64, "r+")).reshape(-1, part.shape[1])
     except OSError as error:
         raise refused(folder, error) from error
-    return np.frombuffer(mapped, np.float64).reshape(rows, columns)

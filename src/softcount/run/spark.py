@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from softcount.errors import DataError
+from softcount.errors import DataError, import_extra
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, digest_of, do_parts, forget_table
 from softcount.sources.arrow_files import BatchSource
 from softcount.sources.frames import frame_source, text_bytes
@@ -30,7 +30,6 @@ from softcount.sources.open_source import PartsSource, SourcePart
 from softcount.sources.source import FEW_ROWS, LOOK_ROWS, Key, Source, TablePiece, Wanted
 from softcount.table.encode import PartFacts
 
-EXTRA = 'pip install "softcount[spark]"'
 ANSWER = "number long, answer binary"
 """Columns of a task's result: the number of a part and its answer, null if the host does not have the part."""
 EVERYWHERE = 1_000
@@ -354,13 +353,10 @@ def _only(number: int) -> Task:
 @contextmanager
 def session_at(address: str | None, workers: int | None) -> Iterator[SparkEngine]:
     """The engine of a session at a master's address, or of a session that is started here and ends with it."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise DataError(f"Spark is not installed. {EXTRA}") from None
+    library = import_extra("pyspark.sql", 'Spark is not installed. pip install "softcount[spark]"')
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    builder = SparkSession.builder.appName("softcount").config(map=quiet)
+    builder = library.SparkSession.builder.appName("softcount").config(map=quiet)
     if address is not None and address.startswith("sc://"):
         builder = builder.remote(address)
     else:

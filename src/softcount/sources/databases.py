@@ -15,7 +15,7 @@ from typing import Any
 from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.core.remedies import POSTGRES, Address, address_of, discreet, secrets_in, without_password
-from softcount.errors import DataError, is_shortage
+from softcount.errors import DataError, import_extra, is_shortage
 from softcount.sources import source, wording
 from softcount.sources.arrow_files import SpooledSource, duckdb_reader
 from softcount.sources.bytestream import first_bytes
@@ -75,10 +75,7 @@ def connected(database: str) -> Any:
 
         return sqlite3.connect(f"file:{quote(os.path.abspath(database))}?mode=ro", uri=True)
     if kind == "duckdb":
-        try:
-            import duckdb
-        except ImportError:
-            raise DataError(f'{database} is a file of DuckDB: pip install "softcount[sql]"') from None
+        duckdb = import_extra("duckdb", f'{database} is a file of DuckDB: pip install "softcount[sql]"')
         try:
             return duckdb.connect(database, read_only=True)
         except duckdb.Error as error:
@@ -376,12 +373,8 @@ def _table_source(database: str, table: str, names: Sequence[str]) -> Source:
 
 def _workbook(file: str, part: str) -> ArrowSource:
     """Return the rows of the named sheet, or of the first one."""
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise DataError(
-            f"{file} is a spreadsheet, which needs openpyxl: pip install 'softcount[excel]'; or save the sheet as CSV."
-        ) from None
+    problem = f"{file} is a spreadsheet, which needs openpyxl: pip install 'softcount[excel]'"
+    openpyxl = import_extra("openpyxl", f"{problem}; or save the sheet as CSV.")
     with zipfile.ZipFile(file) as packed:
         size = max(entry.file_size for entry in packed.infolist() if entry.filename.endswith(".xml"))
     if size > LARGEST:
@@ -392,7 +385,7 @@ def _workbook(file: str, part: str) -> ArrowSource:
     try:
         with (
             warnings.catch_warnings(action="ignore"),
-            closing(load_workbook(file, read_only=True, data_only=True)) as book,
+            closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book,
         ):
             sheets = [sheet.title for sheet in book.worksheets]
             title = chosen(file, part, sheets if part else sheets[:1], "sheet")
