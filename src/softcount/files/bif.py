@@ -12,9 +12,9 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from graphlib import CycleError, TopologicalSorter
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -34,16 +34,19 @@ ROUNDING = 1.001e-3
 LONGEST_CYCLE = 8
 """Maximum number of nodes of a cycle that an error message lists."""
 KEYWORDS = frozenset(("network", "variable", "probability", "property", "type", "discrete", "table", "default"))
+AFTER_PROBABILITY = "after 'probability'"
+BRACES = frozenset(("{", "}", '"', "/*", ""))
+"""Marks at which a block inside a block begins, or a block ends, or the file."""
+STOPS = BRACES | {";"}
 
 _COMMENT = r"//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+\*/"
+_PLAIN = r"""(?:[^\s,;{}()|\[\]"/]++|/(?![/*]))++"""
 _QUOTED = r'"(?:[^"\\]|\\.)*+"'
-_BLANK = re.compile(rf"(?:\s++|{_COMMENT})*+")
-_WORD = re.compile(rf'(?P<quoted>{_QUOTED})|(?P<plain>(?:[^\s,;{{}}()|\[\]"/]|/(?![/*]))++)', re.S)
-_INTERVAL = re.compile(r'[\[(][^\s,;{}()|\[\]"]++,\s*+[^\s,;{}()|\[\]"]++[\])]')
-_PLAIN = re.compile(r'[^;{}()|\[\]"/]*+')
-_VALUES = re.compile(rf'(?:[^;{{}}()"/]++|{_COMMENT})*+', re.S)
-_PROPERTY = re.compile(rf'(?:[^;{{}}"/]++|{_QUOTED}|{_COMMENT}|/(?![/*]))*+', re.S)
-_BLOCK = re.compile(rf'(?:[^{{}}"/]++|{_QUOTED}|{_COMMENT}|/(?![/*]))*+', re.S)
+_BOUND = r'[^\s,;{}()|\[\]"]++'
+_INTERVAL = rf"[\[(]{_BOUND},\s*+{_BOUND}[\])]"
+_NAME = re.compile(f"{_PLAIN}|{_QUOTED}|{_INTERVAL}", re.S)
+_TOKEN = re.compile(rf'(?:\s++|{_COMMENT})*+({_NAME.pattern}|(?:/\*|").*+|.|\Z)', re.S)
+"""A name, a single mark, a comment or a quote that never ends, or "" at the end; blanks and comments go before it."""
 _ESCAPE = re.compile(r'\\(["\\nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})')
 _SHORT = {"n": "\n", "r": "\r", "t": "\t"}
 
@@ -109,13 +112,6 @@ def read_bif(text: str, source: str = "the text") -> Network:
     return BifReader(text.removeprefix("\ufeff"), source).read()
 
 
-class Word(NamedTuple):
-    """A name, and whether it was quoted."""
-
-    text: str
-    quoted: bool
-
-
 class Table(NamedTuple):
     """(configurations x levels) probabilities, and their positions in the text for error messages.
 
@@ -128,124 +124,120 @@ class Table(NamedTuple):
     otherwise: int
 
 
-Groups = list[list[Word]]
-"""Words, grouped by commas or bars."""
+Groups = list[list[str]]
+"""Names as they are written, grouped by commas or bars."""
 
 
 class BifReader:
-    """A parser with the text, the position `at` of the next character, and the nodes and tables found so far."""
+    """A recursive-descent parser: tokens, the number `at` of the next one, and the nodes and tables found so far.
+
+    The last token is "", the end of the file. A comment or a quote that never ends is a token of its first mark.
+    """
 
     def __init__(self, text: str, source: str) -> None:
         self.text, self.source, self.at = text, source, 0
+        self.tokens: list[str] = _TOKEN.findall(text)
         self.levels: dict[str, tuple[str, ...]] = {}
         self.declared: dict[str, int] = {}
         self.tables: dict[str, Table] = {}
         self.cells = 0
+        for mark in ("/*", '"'):
+            if len(self.tokens) > 1 and self.tokens[-2].startswith(mark) and not _NAME.fullmatch(self.tokens[-2]):
+                self.tokens[-2] = mark
 
-    # -- words
+    # -- tokens
 
     def line(self, at: int) -> int:
-        return 1 + max(self.text.count("\n", 0, at), self.text.count("\r", 0, at))
+        start = next(islice(_TOKEN.finditer(self.text), at, None)).start(1)
+        return 1 + max(self.text.count("\n", 0, start), self.text.count("\r", 0, start))
 
     def error(self, what: str, at: int | None = None) -> DataError:
         return DataError(f"{self.source}, line {self.line(self.at if at is None else at)}: {what}")
 
-    def skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self.text, self.at)
-        self.at = match.end() if match else self.at
-
-    def peek(self) -> str:
-        """Return the next character after blanks and comments; "" at the end of the text."""
-        self.skip(_BLANK)
-        if self.text.startswith("/*", self.at):
-            raise self.error("a comment begins with /* and never ends.")
-        return self.text[self.at : self.at + 1]
+    def shown(self) -> str:
+        """Return the next token for an error message."""
+        token = self.tokens[self.at]
+        if token == "/*":
+            self.name()  # raises
+        return repr(token[:40]) if token else "the end of the file"
 
     def take(self, mark: str) -> bool:
         """Return whether the mark comes next; if so, move past it."""
-        found = self.peek() == mark
+        found = self.tokens[self.at] == mark
         self.at += found
         return found
 
     def expect(self, mark: str, where: str) -> None:
         if not self.take(mark):
-            raise self.error(f"{mark!r} is missing {where}; {self.next_text()} stands there.")
+            raise self.error(f"{mark!r} is missing {where}; {self.shown()} stands there.")
 
-    def next_text(self) -> str:
-        """Return the next word or mark, for an error message."""
-        if not self.peek():
-            return "the end of the file"
-        match = _WORD.match(self.text, self.at)
-        return repr((match[0] if match else self.text[self.at])[:40])
+    def name(self) -> str:
+        """Take the next name as it is written; "" if there is none."""
+        token = self.tokens[self.at]
+        if token in ("/*", '"'):
+            what = "a comment begins with /* and never ends" if token == "/*" else "a quote is opened and never closed"
+            raise self.error(f"{what}.")
+        found = token if _NAME.fullmatch(token) else ""
+        self.at += bool(found)
+        return found
 
-    def word(self) -> Word | None:
-        """Return the next name, or None."""
-        is_quoted = self.peek() == '"'
-        match = _WORD.match(self.text, self.at)
-        if not match:
-            if is_quoted:
-                raise self.error("a quote is opened and never closed.")
-            return None
-        self.at = match.end()
-        return Word(_ESCAPE.sub(_unescape, match[0][1:-1]) if is_quoted else match[0], is_quoted)
-
-    def keyword(self) -> str:
-        """Return the next word; "" if it is quoted or missing."""
-        word = self.word()
-        return word.text if word and not word.quoted else ""
-
-    def groups(self, closing: str, where: str) -> Groups:
-        """Return the words up to a closing mark, split into groups at commas and bars."""
-        match = _PLAIN.match(self.text, self.at)
-        if match and self.text.startswith(closing, match.end()):  # fast path: most lists are plain
-            self.at = match.end() + 1
-            return [[Word(word, False) for word in part.split()] for part in match[0].split(",") if part.strip()]
+    def names(self, marks: str, where: str) -> Groups:
+        """Take a list within two marks, split into groups at commas and bars."""
+        token, (opening, closing) = self.tokens[self.at], marks
+        if len(token) > 1 and token[0] + token[-1] == marks:  # a pair in parentheses looks like an interval
+            self.at += 1
+            return [[part.strip()] for part in token[1:-1].split(",")]
+        self.expect(opening, where)
         found: Groups = [[]]
-        while not self.take(closing):
-            if self.peek() in (",", "|"):
+        while (token := self.tokens[self.at]) != closing:
+            if token in (",", "|"):
                 self.at += 1
                 found.append([])
-            elif word := self.word():
-                found[-1].append(word)
-            elif interval := _INTERVAL.match(self.text, self.at):
-                found[-1].append(Word(interval[0], True))
-                self.at = interval.end()
+            elif name := self.name():
+                found[-1].append(name)
             else:
-                raise self.error(f"{closing!r} is missing {where}; {self.next_text()} stands there.")
+                raise self.error(f"{closing!r} is missing {where}; {self.shown()} stands there.")
+        self.at += 1
         return [group for group in found if group]
 
+    def skip_to(self, marks: Collection[str]) -> list[str]:
+        """Move to the next of some marks, and return the tokens before it."""
+        tokens, start, at = self.tokens, self.at, self.at
+        while tokens[at] not in marks:
+            at += 1
+        self.at = at
+        return tokens[start:at]
+
     def skip_property(self) -> None:
-        self.skip(_PROPERTY)
-        if not self.take(";") and self.peek() != "}":
-            raise self.error(f"a property must end in ';'; {self.next_text()} stands there.")
+        self.skip_to(STOPS)
+        if not self.take(";") and self.tokens[self.at] != "}":
+            raise self.error(f"a property must end in ';'; {self.shown()} stands there.")
 
     def skip_block(self, began: int) -> None:
-        """Skip a block in braces and the blocks inside it; `began` is the position of its heading."""
+        """Skip a block in braces and the blocks inside it; `began` is the token of its heading."""
         self.expect("{", "at the beginning of a block")
         depth = 1
         while depth:
-            self.skip(_BLOCK)
-            mark = self.peek()
-            if mark not in ("{", "}"):
-                began = self.line(began)
-                raise self.error(f"the block of line {began} is not closed: {self.next_text()} stands there.")
-            depth += 1 if mark == "{" else -1
-            self.at += 1
+            self.skip_to(BRACES)
+            if self.tokens[self.at] not in ("{", "}"):
+                raise self.error(f"the block of line {self.line(began)} is not closed: {self.shown()} stands there.")
+            depth += 1 if self.take("{") else -1
+            self.take("}")
 
     # -- blocks
 
     def read(self) -> Network:
         tables = []  # read when all nodes are known
-        while self.peek():
-            at, block = self.at, self.keyword()
+        while self.tokens[self.at]:
+            at, block = self.at, self.name()
             if block == "variable":
                 self._read_variable(at)
             elif block == "probability":
                 tables.append(self.at)
-                self._read_names()
+                self.names("()", AFTER_PROBABILITY)
                 self.skip_block(at)
             elif block == "network":
-                while self.word():
+                while self.name():
                     pass
                 self.skip_block(at)
             else:
@@ -256,7 +248,7 @@ class BifReader:
 
     def _read_variable(self, at: int) -> None:
         words = []
-        while word := self.word():
+        while word := self.name():
             words.append(word)
         names = join_names([words], lambda _: True) if words else []
         if len(names) != 1:
@@ -266,14 +258,14 @@ class BifReader:
         self.expect("{", where)
         levels: list[str] = []
         while not self.take("}"):
-            start, word = self.at, self.word()
-            if word and word.text == "property":
-                self.skip_property()
-            elif word and word.text == "type" and not levels:
+            kind = self.tokens[self.at]
+            if kind not in ("property", "type") or (kind == "type" and levels):
+                raise self.error(f"'type' (once), 'property' or '}}' is expected {where}, not {self.shown()}.")
+            self.at += 1
+            if kind == "type":
                 levels = self._read_levels(where)
             else:
-                self.at = start
-                raise self.error(f"'type' (once), 'property' or '}}' is expected {where}, not {self.next_text()}.")
+                self.skip_property()
         if name in self.levels:
             first = self.line(self.declared[name])
             raise self.error(f"node {cell(name)} is declared twice, first on line {first}.", at)
@@ -285,26 +277,21 @@ class BifReader:
 
     def _read_levels(self, where: str) -> list[str]:
         """Read `discrete [ 2 ] { yes, no };`, with or without the number."""
-        at, kind = self.at, self.word()
-        if kind is None or kind.text != "discrete":
-            raise self.error(f"only 'type discrete' is known; it is something else {where}.", at)
-        size = self.groups("]", where) if self.take("[") else []
-        announced = "".join(word.text for group in size for word in group)  # kept as text: any number of digits
-        self.expect("{", where)
-        groups = self.groups("}", where)
+        at = self.at
+        if not self.take("discrete"):
+            raise self.error(f"only 'type discrete' is known; it is something else {where}.")
+        size = self.names("[]", where) if self.tokens[self.at].startswith("[") else []
+        announced = "".join(word for group in size for word in group)  # kept as text: any number of digits
+        groups = self.names("{}", where)
         levels = join_names(groups, lambda names: str(len(names)) == announced if announced else len(names) > 1)
         if announced and str(len(levels)) != announced:
             raise self.error(f"{cell(announced)} levels are announced and {len(levels)} given {where}.", at)
         self.take(";")
         return levels
 
-    def _read_names(self) -> Groups:
-        self.expect("(", "after 'probability'")
-        return self.groups(")", "after the names of a node and its parents")
-
     def _read_table(self) -> None:
         heading = self.at
-        names = join_names(self._read_names(), lambda names: all(name in self.levels for name in names))
+        names = join_names(self.names("()", AFTER_PROBABILITY), lambda names: all(x in self.levels for x in names))
         if not names:
             raise self.error("a node's name is missing after 'probability ('.", heading)
         name, *parents = names
@@ -312,33 +299,31 @@ class BifReader:
         places = [{level: place for place, level in enumerate(self.levels[parent])} for parent in parents]
         rows: dict[int, list[float]] = {}
         found: dict[int, int] = {}
-        whole: list[float] | None = None
-        default: list[float] | None = None
+        whole: dict[str, list[float]] = {}
         otherwise = heading
         self.expect("{", f"after the heading of node {cell(name)}")
         while not self.take("}"):
-            at = self.at
-            if self.take("("):
-                place = self._read_configuration(name, parents, places, at)
+            at, kind = self.at, self.tokens[self.at]
+            if kind.startswith("("):
+                place = self._read_configuration(name, parents, places)
                 if place in rows:
                     raise self._table_error(name, "is given twice", at, parents, place)
                 rows[place], found[place] = self._read_values(name, levels, at, parents, place), at
                 continue
-            kind = self.keyword()
+            if kind not in ("property", "table", "default") or kind in whole:
+                expected = "'(', 'table' or 'default' (once), 'property' or '}'"
+                raise self.error(f"{expected} is expected in the table of node {cell(name)}, not {self.shown()}.")
+            self.at += 1
             if kind == "property":
                 self.skip_property()
-            elif kind == "table" and whole is None:
-                whole, otherwise = self._read_values(name, configurations * levels, at), at
-            elif kind == "default" and default is None:
-                default, otherwise = self._read_values(name, levels, at), otherwise if whole else at
             else:
-                self.at = at
-                expected = "'(', 'table' or 'default' (once), 'property' or '}'"
-                raise self.error(f"{expected} is expected in the table of node {cell(name)}, not {self.next_text()}.")
-        if whole is not None:
+                otherwise = otherwise if "table" in whole else at
+                whole[kind] = self._read_values(name, levels * (configurations if kind == "table" else 1), at)
+        default = whole.get("default")
+        if "table" in whole:
             if rows or default:
                 raise self._table_error(name, "is given as a whole and by its configurations too", otherwise)
-            table = np.array(whole).reshape(shape[::-1]).T
+            table = np.array(whole["table"]).reshape(shape[::-1]).T
         else:
             if default is None and len(rows) < configurations:
                 missing = next(place for place in range(configurations) if place not in rows)
@@ -368,13 +353,14 @@ class BifReader:
             raise self.error(f"node {cell(name)} would have {size}, too many with those before it.", at)
         return configurations, levels
 
-    def _read_configuration(self, name: str, parents: Sequence[str], places: Sequence[dict[str, int]], at: int) -> int:
-        """Return the index of the configuration with these parent categories."""
+    def _read_configuration(self, name: str, parents: Sequence[str], places: Sequence[dict[str, int]]) -> int:
+        """Read the categories of the parents, and return the index of their configuration."""
 
         def fits(names: Sequence[str]) -> bool:
             return len(names) == len(places) and all(map(dict.__contains__, places, names))
 
-        names = join_names(self.groups(")", f"in the table of node {cell(name)}"), fits)
+        at = self.at
+        names = join_names(self.names("()", f"in the table of node {cell(name)}"), fits)
         if len(names) != len(places):
             raise self._table_error(name, f"has an entry for {len(names)} parents instead of {len(places)}", at)
         configuration = 0
@@ -387,21 +373,22 @@ class BifReader:
 
     def _read_values(self, name: str, count: int, at: int, parents: Sequence[str] = (), place: int = 0) -> list[float]:
         """Read numbers up to the next semicolon or bracket; the semicolon is consumed."""
-        start = self.at
-        self.skip(_VALUES)
-        text = self.text[start : self.at]
-        if not self.take(";") and self.peek() not in ("(", "}", ""):
-            raise self.error(f"numbers and then ';' are expected, not {self.next_text()}.")
-        words = (re.sub(_COMMENT, " ", text) if "/" in text else text).replace(",", " ").split()
+        words = []
+        while (token := self.tokens[self.at]) not in STOPS and token[0] != "(":
+            self.at += 1
+            if token != ",":
+                words.append(token)
+        if not self.take(";") and token != "}" and not token.startswith("("):
+            raise self.error(f"numbers and then ';' are expected, not {self.shown()}.")
         try:
             found = list(map(float, words))
-            odd = [word for word in words if "_" in word] if "_" in text else []  # float() accepts 1_000, BIF does not
+            odd = [word for word in words if "_" in word]  # float() accepts 1_000, BIF does not
         except ValueError:
             odd = [word for word in words if not _is_number(word)]
         if odd:
             raise self._table_error(name, f"holds {cell(odd[0])}, which is no number", at, parents, place)
-        if len(found) != count:
-            raise self._table_error(name, f"needs {count:,} probabilities, not {len(found):,}", at, parents, place)
+        if len(words) != count:
+            raise self._table_error(name, f"needs {count:,} probabilities, not {len(words):,}", at, parents, place)
         return found
 
     def _table_error(
@@ -443,14 +430,18 @@ class BifReader:
 def join_names(groups: Groups, fits: Callable[[list[str]], bool]) -> list[str]:
     """Return names that contain blanks if commas separate them and they fit, otherwise single words.
 
-    >>> join_names([[Word("Asia", False), Word("Minor", False)], [Word("Crete", False)]], lambda names: len(names) == 2)
+    >>> join_names([["Asia", "Minor"], ["Crete"]], lambda names: len(names) == 2)
     ['Asia Minor', 'Crete']
     """
-    words = [word.text for group in groups for word in group]
-    if all(len(group) == 1 or not any(word.quoted for word in group) for group in groups):
-        joined = [" ".join(word.text for word in group) for group in groups]
-        return joined if fits(joined) else words
-    return words
+    if all(len(group) == 1 or not any(name[0] in '"[(' for name in group) for group in groups):
+        joined = [" ".join(map(_unquoted, group)) for group in groups]
+        if fits(joined):
+            return joined
+    return [_unquoted(name) for group in groups for name in group]
+
+
+def _unquoted(name: str) -> str:
+    return _ESCAPE.sub(_unescape, name[1:-1]) if name.startswith('"') else name
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
@@ -518,7 +509,6 @@ def spell(name: str) -> str:
             return "\\" + char
         return char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
-    match = _WORD.fullmatch(name)
-    if match and match["plain"] and name.isprintable() and name not in KEYWORDS:
+    if re.fullmatch(_PLAIN, name) and name.isprintable() and name not in KEYWORDS:
         return name
     return '"' + "".join(map(escape, name)) + '"'
