@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from softcount.errors import DataError, ResourceError
-from softcount.networks.elimination import Evidence, FlatTables, Scope
+from softcount.networks.elimination import Evidence, Scope
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph, distinct_rows
 from softcount.networks.queries import Expectation, Known, Layout, PrunedTree, check_different
@@ -43,15 +43,14 @@ class SampledLanes(Struct, frozen=True, dict=True):
         return [*self.graph.families, *((node,) for node in self.likelihoods), *self.by_lane]
 
     @cached_property
-    def flat(self) -> FlatTables:
-        shared = len(self.scopes) - len(self.by_lane)
-        return FlatTables.of(self.sizes, self.scopes[:shared], self.scopes[shared:], len(self.codes))
-
-    @cached_property
-    def logs(self) -> np.ndarray:
-        shared = np.concatenate([np.ravel(each) for each in [*self.tables, *self.likelihoods.values()]])
+    def logs(self) -> list[np.ndarray]:
+        """The logarithm of each factor: an axis for the lanes (of length 1 if they share it), then one per node."""
         with np.errstate(divide="ignore"):
-            return np.concatenate([np.log(shared), *map(np.ravel, self.by_lane.values())])
+            shared = [np.log(each) for each in [*self.tables, *self.likelihoods.values()]]
+        return [
+            logs.reshape(-1, *(self.sizes[node] for node in scope))
+            for logs, scope in zip([*shared, *self.by_lane.values()], self.scopes, strict=True)
+        ]
 
     @cached_property
     def touching(self) -> list[list[int]]:
@@ -74,10 +73,10 @@ class SampledLanes(Struct, frozen=True, dict=True):
         """Return (lanes x levels): sums of the log factors of some scopes for every level of a node."""
         found = np.zeros((len(lanes), self.sizes[node]))
         for number in scopes:
-            stride = self.flat.strides[number, self.scopes[number].index(node)]
-            cells = self.flat.cells_at(states, lanes, np.full(len(lanes), number))
-            first = cells - np.maximum(states[lanes, node], 0) * stride
-            found += self.logs[first[:, None] + np.arange(self.sizes[node]) * stride]
+            scope, logs = self.scopes[number], self.logs[number]
+            others = [states[lanes, other] for other in scope if other != node]
+            by_level = np.moveaxis(logs, 1 + scope.index(node), -1)
+            found += by_level[(lanes if len(logs) > 1 else 0, *others)]
         return found
 
     def forward(self, rng: np.random.Generator, nodes: set[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -187,9 +186,10 @@ class LargeRows(Struct, frozen=True, dict=True):
         constant = own.pop((), np.zeros((len(self.codes), 1)))[:, 0]
         counts, logs = [np.zeros(table.shape) for table in shaped], np.zeros(len(self.codes))
         posteriors = {scope: np.zeros(factor.shape) for scope, factor in own.items()}
+        rng = np.random.default_rng(SEED)
         for rows, layout in self.groups:
             some, given = self._take(rows), {scope: factor[rows] for scope, factor in own.items()}
-            found = some._sampled(shaped, given) if layout is None else some._exact(layout, shaped, given)
+            found = some._sample(shaped, given, rng) if layout is None else some._exact(layout, shaped, given)
             logs[rows] = found.log_evidence
             for total, more in zip(counts, found.counts, strict=True):
                 total += more.reshape(total.shape)
@@ -204,27 +204,26 @@ class LargeRows(Struct, frozen=True, dict=True):
         """Groups of rows with the layout of their tree; None means that the rows are sampled.
 
         All rows share one tree if it is small. Otherwise each pattern of observed nodes has its own tree, if that is
-        small enough.
+        small enough. Rows are sampled in blocks.
         """
         soft, every = tuple(filter(None, self.extras)), range(len(self.sizes))
-        whole = None
+        whole: Layout | None = None
         if self.tree is not None:
             whole = Layout(self.tree, [*every], [], Known((), tuple(every), soft))
             if self.tree.cells <= WORTH_A_TREE * len(self.sizes):
                 return [(np.arange(len(self.codes)), whole)]
         first, again = distinct_rows(self.codes >= 0)
-        kept, spoken = [], {node for scope in soft for node in scope}
-        found: list[tuple[np.ndarray, Layout | None]] = []
+        kept, found = [], list[tuple[np.ndarray, Layout | None]]()
         for pattern, row in enumerate(first):
-            seen = np.flatnonzero(self.codes[row] >= 0).tolist()
-            cut, marked = (tuple(x for x in seen if (x in spoken) == is_marked) for is_marked in (False, True))
+            known = Known.of(np.flatnonzero(self.codes[row] >= 0).tolist(), soft)
             try:
-                layout = Layout.build(self.graph, self.sizes, every, Known(cut, marked, soft), PATTERN_TREE_CELLS)
+                layout = Layout.build(self.graph, self.sizes, every, known, PATTERN_TREE_CELLS)
                 found.append((np.flatnonzero(again == pattern), layout))
             except ResourceError:
                 kept.append(pattern)
         rest = np.flatnonzero(np.isin(again, kept))
-        return [*found, (rest, whole)] if len(rest) else found
+        step = len(rest) if whole is not None else BLOCK // (CHAINS * len(self.sizes))
+        return [*found, *((rest[start : start + step], whole) for start in range(0, len(rest), max(1, step)))]
 
     @property
     def sampled(self) -> int:
@@ -247,26 +246,13 @@ class LargeRows(Struct, frozen=True, dict=True):
         found = PrunedTree.of(layout, tables, self.graph.families).expected(list(factors), evidence, weights)
         return found._replace(log_evidence=found.log_evidence[again])
 
-    def _sampled(self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> Expectation:
+    def _sample(
+        self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray], rng: np.random.Generator
+    ) -> Expectation:
         """Estimate expected counts by Gibbs sampling.
 
         The log-likelihood is the log mean weight of the states drawn to initialise the chains.
         """
-        rng, shares = np.random.default_rng(SEED), []
-        step = max(1, BLOCK // (CHAINS * len(self.sizes)))
-        for start in range(0, len(self.codes), step):
-            rows = slice(start, start + step)
-            own = {scope: factor[rows] for scope, factor in factors.items()}
-            shares.append(self._take(rows)._sample(tables, own, rng))
-        return Expectation(
-            [np.sum(counts, axis=0) for counts in zip(*(share.counts for share in shares), strict=True)],
-            np.concatenate([share.log_evidence for share in shares]),
-            [np.concatenate(found) for found in zip(*(share.posteriors for share in shares), strict=True)],
-        )
-
-    def _sample(
-        self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray], rng: np.random.Generator
-    ) -> Expectation:
         by_lane = {scope: np.repeat(factor, CHAINS, axis=0) for scope, factor in factors.items()}
         lanes = SampledLanes(self.graph, tables, np.repeat(self.codes, CHAINS, axis=0), by_lane=by_lane)
         states, logs = lanes.start(rng, TRIES)

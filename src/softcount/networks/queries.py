@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import chain
 from math import prod
 from typing import NamedTuple
 
@@ -104,6 +105,12 @@ class Known(NamedTuple):
     cut: Scope
     marked: Scope
     soft: tuple[Scope, ...]
+
+    @classmethod
+    def of(cls, seen: Sequence[int], soft: tuple[Scope, ...], kept: Iterable[int] = ()) -> Known:
+        """Slice out the observed nodes, except those in a factor and those `kept`."""
+        inside = {node for scope in soft for node in scope}.union(kept)
+        return cls(tuple(x for x in seen if x not in inside), tuple(x for x in seen if x in inside), soft)
 
 
 class CutTable(NamedTuple):
@@ -294,9 +301,7 @@ class Questions(Struct, frozen=True, dict=True):
         In an impossible row every code is -1.
         """
         seen, alike = evidence.seen, len(distinct_rows(evidence.codes >= 0)[0]) <= 1
-        spoken = {node for scope in evidence.soft for node in scope}
-        cut = tuple(node for node in seen if node not in spoken) if alike else ()
-        known = Known(cut, tuple(node for node in seen if node not in cut), evidence.soft)
+        known = Known.of(seen, evidence.soft, () if alike else seen)
         return self._pruned(EVERYTHING, known).most_probable(evidence)
 
     def draw(self, evidence: Evidence, rng: np.random.Generator) -> Array:
@@ -349,11 +354,8 @@ class Questions(Struct, frozen=True, dict=True):
 
         With `cutting`, all rows must have the same observed nodes.
         """
-        seen, soft = evidence.seen, evidence.soft
-        whole = {node for scope in (*of, *soft) for node in scope} if cutting else set(seen)
-        cut = tuple(node for node in seen if node not in whole)
-        known = Known(cut, tuple(node for node in seen if node in whole), soft)
-        found = self._pruned(of, known).answer(of, evidence)
+        kept = chain.from_iterable(of) if cutting else evidence.seen
+        found = self._pruned(of, Known.of(evidence.seen, evidence.soft, kept)).answer(of, evidence)
         return found.posteriors if of else [found.log_evidence[:, None]]
 
     def _pruned(self, of: tuple[Scope, ...], known: Known) -> PrunedTree:
