@@ -10,7 +10,7 @@ from math import gcd
 import numpy as np
 from msgspec import Struct
 from scipy import linalg
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from softcount.chains.counts import GAP, ContextCounts, Predictions, StepKeys, digits_of, steps_of
 from softcount.core.lazy import sparse
@@ -51,15 +51,11 @@ class Chain(Struct, frozen=True, eq=False):
         after = cache(self.predictions.after)
         gaps = np.flatnonzero(digits == GAP)
         places = np.searchsorted(starts, gaps, "right") - 1
-        # Start, end and sequence of each run from a gap to where as many steps as the order are known again.
-        runs: list[list[int]] = []
-        for gap, at in zip(gaps.tolist(), places.tolist(), strict=True):
-            last = min(gap + 1 + order, int(starts[at + 1]))
-            if runs and gap < runs[-1][1]:  # in the same sequence, as no run extends beyond its end
-                runs[-1][1] = last
-            else:
-                runs.append([gap, last, at])
-        for first, last, at in runs:
+        # Runs from a gap to where as many steps as the order are known again; none extends beyond its sequence.
+        ends = np.minimum(gaps + 1 + order, starts[places + 1])
+        begins = np.flatnonzero(gaps >= np.append(0, ends)[:-1])
+        lasts = np.append(begins[1:], len(gaps))[: len(begins)] - 1
+        for first, last, at in np.stack([gaps[begins], ends[lasts], places[begins]], axis=1).tolist():
             before = digits[max(int(starts[at]), first - order) : first].tolist()
             out[at] += self._pass_gaps(before, digits[first:last].tolist(), after)[1]
         return out, np.bincount(steps.sequence, minlength=len(starts) - 1)
@@ -234,10 +230,7 @@ def shape_of(possible: np.ndarray) -> ChainShape:
     inside = np.flatnonzero(classes == closed[0])
     # The period of a class is the common divisor of the excess lengths of its cycles over the shortest paths.
     graph = graph[inside][:, inside]
-    order, parents = breadth_first_order(graph, 0, directed=True)
-    depth = np.zeros(graph.shape[0], dtype=np.int64)
-    for state in order[1:]:
-        depth[state] = depth[parents[state]] + 1
+    depth = dijkstra(graph, unweighted=True, indices=0).astype(np.int64)
     before, after = graph.nonzero()
     period = gcd(*np.unique(np.abs(depth[before] + 1 - depth[after])).tolist())
     return ChainShape(classes, closed, max(period, 1))

@@ -71,13 +71,14 @@ class Links(Struct, frozen=True):
             left -= set(free)
         return order if self.states > 1 and not self.is_free else None
 
-    def nodes(self) -> tuple[Node, ...]:
-        """Return a categorical node for the first state, and one for the transitions from each state.
+    @property
+    def rows(self) -> list[tuple[Key, tuple[int, ...]]]:
+        """The keys of the first state and of the transitions from each state, with the states that are possible."""
+        return [(FIRST, self.firsts), *((after(i), levels) for i, levels in enumerate(self.nexts))]
 
-        Its categories are the possible states.
-        """
-        said = [(FIRST, self.firsts), *((after(i), levels) for i, levels in enumerate(self.nexts))]
-        return tuple(Node(key, (), Categorical(), Setting((key,), 1, levels)) for key, levels in said)
+    def nodes(self) -> tuple[Node, ...]:
+        """Return a categorical node for each of the `rows`; its categories are the possible states."""
+        return tuple(Node(key, (), Categorical(), Setting((key,), 1, levels)) for key, levels in self.rows)
 
 
 WORTH_COMPILING = 512
@@ -159,11 +160,10 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
     def transitions(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """Return probabilities of the first state (states,) and of the next (states x states); zero if impossible."""
-        first, following = np.zeros(self.states), np.zeros((self.states, self.states))
-        first[list(self.links.firsts)] = params[FIRST]["probability"][0]
-        for state, levels in enumerate(self.links.nexts):
-            following[state, list(levels)] = params[after(state)]["probability"][0]
-        return first, following
+        found = np.zeros((self.states + 1, self.states))
+        for row, (key, levels) in zip(found, self.links.rows, strict=True):
+            row[list(levels)] = params[key]["probability"][0]
+        return found[0], found[1:]
 
     def scores(self, compiled: CompiledChain, ready: PathRows, own: bool = True) -> np.ndarray:
         """Return (rows x states) log-densities of each step, without the part that is equal for all states.
@@ -217,22 +217,21 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         return np.eye(self.groups)[list(self.links.shown)]
 
     def _steps(self, firsts: np.ndarray, nexts: np.ndarray) -> dict[Hashable, Twofold]:
-        found: dict[Hashable, Twofold] = {FIRST: Twofold.of(firsts[None, list(self.links.firsts)])}
-        for state, levels in enumerate(self.links.nexts):
-            found[after(state)] = Twofold.of(nexts[state, list(levels)][None])
-        return found
+        rows = zip(self.links.rows, [firsts, *nexts], strict=True)
+        return {key: Twofold.of(row[None, list(levels)]) for (key, levels), row in rows}
 
     def with_steps(self, shown: Counts, firsts: np.ndarray, nexts: np.ndarray) -> Counts:
         arrays = {stack.name: shown.arrays[stack.name] for stack in self.star.stacks}
         return Counts({**arrays, **self._steps(firsts, nexts)}, shown.rows)
 
     def step_params(self, first: np.ndarray, following: np.ndarray) -> dict[Key, Own]:
-        said = [(FIRST, first, self.links.firsts)]
-        said += [(after(i), following[i], levels) for i, levels in enumerate(self.links.nexts)]
-        for key, shares, levels in said:
-            if shares[list(levels)].sum() < 1 - 1e-9:
+        found: dict[Key, Own] = {}
+        for (key, levels), row in zip(self.links.rows, [first, *following], strict=True):
+            shares = row[None, list(levels)]
+            if shares.sum() < 1 - 1e-9:
                 raise DataError(f"{key[0]} {key[1]}: a probability is above zero where no step may go.")  # type: ignore[index]
-        return {key: {"probability": shares[None, list(levels)], "unseen": np.zeros(1)} for key, shares, levels in said}
+            found[key] = {"probability": shares, "unseen": np.zeros(1)}
+        return found
 
     def counts_under(self, ready: PathRows, members: np.ndarray) -> Counts:
         """Count under (steps x states) memberships, as if the state of a step were independent of the previous one."""
@@ -272,9 +271,8 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     def occupied(self, counts: Counts) -> np.ndarray:
         """Return the number of steps in each state, from counts under the names of the nodes."""
         total = np.zeros(self.states)
-        total[list(self.links.firsts)] += counts[FIRST][0]
-        for state, levels in enumerate(self.links.nexts):
-            total[list(levels)] += counts[after(state)][0]
+        for key, levels in self.links.rows:
+            total[list(levels)] += counts[key][0]
         return total
 
     def long_run(self, params: Params) -> np.ndarray:
