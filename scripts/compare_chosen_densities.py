@@ -21,7 +21,7 @@ from scipy.special import stdtr
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Mixed
 from softcount.families.setting import facts_of_numbers
-from softcount.fit.classes import learn_model
+from softcount.fit.classes import ClassRequest
 from softcount.learn.density_choice import Contest, choose_families, sample_rows
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared, read_kinds
@@ -117,7 +117,7 @@ def log_density(columns: dict[str, np.ndarray], labels: np.ndarray, test: np.nda
         {key: x[train] for key, x in columns.items()}, kinds=kinds, labels=labels[train].astype(np.int32)
     )
     table, declared = declared_as(name, table, runner)
-    fitted = learn_model(table, Plan(declared), runner, classes=list(range(groups)))
+    fitted = ClassRequest(Plan(declared), classes=list(range(groups))).learn(table, runner)
     total, tested = 0.0, np.flatnonzero(test)
     for leaf in fitted.model.leaves:
         values = columns[str(leaf.key)][tested]

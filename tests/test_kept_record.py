@@ -90,7 +90,7 @@ def test_rows_that_come_later_take_the_record_with_them(tmp_path: Path) -> None:
     model.report()
     assert model.fitted_.record.table is not None
     model.partial_fit(X, Y)
-    assert model.fitted_.record is None or model.fitted_.record.table is None
+    assert model.fitted_.record.table is None
     model.save(tmp_path / "m.sc")
     html = sc.load(tmp_path / "m.sc").report().html
     assert "no summary of the training table" in html and "model.report(X, y)" in html

@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount.families import Categorical, Normal
 from softcount.fitted.classes import Card, ColumnContrast
+from softcount.learn.record import FitRecord
 from softcount.table.schema import Field, Kind, Schema
 
 NASTY = "re\x1b[31md\n[bold]\u202e"
@@ -49,7 +50,7 @@ class StandIn:
     calibration: Any = None
     ensemble: Any = None
     information: Any = None
-    record: Any = None
+    record: FitRecord = field(default_factory=FitRecord)
 
     params: ClassVar[dict[str, Any]] = {
         "colour": {"probability": np.array([[0.9, 0.1], [0.2, 0.8]])},

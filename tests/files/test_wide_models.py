@@ -127,7 +127,7 @@ def test_more_text_than_a_file_holds_is_said_before_the_fit(tmp_path, monkeypatc
     with pytest.warns(DataWarning, match="this model cannot be saved: 2 columns are text, and a model file has room"):
         sc.NaiveBayes(kinds).fit(texts(2), [0, 1, 1] * 10)
     texts(2).assign(y=["a", "b", "b"] * 10).to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.setattr(classes, "learn_model", None)
+    monkeypatch.setattr(classes.ClassRequest, "learn", None)
     words = [f"--kind={name}=text" for name in kinds]
     result = CliRunner().invoke(main, ["fit", str(tmp_path / "t.csv"), "--target", "y", *words])
     assert result.exit_code == 3 and "t.csv: 2 columns are text" in result.stderr

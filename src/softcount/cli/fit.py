@@ -320,7 +320,10 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
         else:
             wanted = network_request(request, kinds, table, tell)
             record, page = network_pages.network_fit_record, network_pages.network_fit_page
-        first = None if request.expert is None else wanted.learn(table, runner)
+        first = None
+        if request.expert is not None:
+            settled, learner = wanted.settle(table, runner)
+            first = learner.learn(settled, runner)
         if first is not None and first.interrupted:
             fitted = front_door.complete(first, table, wanted, runner, origin)
         else:
@@ -442,7 +445,7 @@ def network_request(request: Request, kinds: Declared, table: Table, tell: Tell)
         ),
         request.hidden, request.cut, prior, sample_size,
         network_learning.GraphStarts(request.starts or STARTS, request.seed),
-        intervals=FINE_INTERVALS if request.model == "network" else None,
+        intervals=FINE_INTERVALS if request.model == "network" else network.MOST_INTERVALS,
         folds=network.FOLDS if request.folds is None else request.folds, holdout=request.holdout, seed=request.seed,
     )  # fmt: skip
 

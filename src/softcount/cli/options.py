@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 from math import inf
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import click
 from msgspec import Struct
 
-from softcount.core.remedies import address_of
+from softcount.core.remedies import address_of, similar
 from softcount.errors import DataError
 from softcount.estimators.parameters import PARAMETERS, Parameter
 from softcount.pictures.text import format_list
@@ -113,8 +112,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     "Did you mean 'income'?"
     """
     names = list(known)
-    near = get_close_matches(name, names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"It has {format_list(names, most=20)}."
+    return similar(name, names, f"It has {format_list(names, most=20)}.")
 
 
 def find_name(known: Mapping[str, Any], name: str, flag: str, there_is_no: str = "the model has no column") -> Any:

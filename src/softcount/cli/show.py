@@ -227,7 +227,7 @@ def numbers_in(model: KMeansModel, request: Request) -> np.ndarray | None:
 
 def summarise_rows(fitted: Any, request: Request, tell: Tell) -> tuple[Any, str]:
     table, _ = open_rows(fitted, request.data, request.form, None, tell)
-    before = None if fitted.record is None else fitted.record.table
+    before = fitted.record.table
     with Threads() as threads:
         found = summarise(table.chunks(threads.map), fitted.schema, before)
     if not found.rows:

@@ -7,8 +7,9 @@ option on the command line. The command line declares itself once; otherwise the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from shlex import quote
 
 _listening = ["python"]
@@ -56,6 +57,22 @@ def estimate_mean() -> str:
 def header(named: bool) -> str:
     """Word the option that makes the first line of a file column names (`named`), or data."""
     return either(f"header={named}", "--header" if named else "--no-header")
+
+
+def similar(name: object, known: Iterable[object], otherwise: str = "", any_case: bool = False) -> str:
+    """Word a known name that is similar to a wrong one, or what to say `otherwise`.
+
+    >>> similar("incom", ["age", "income"])
+    "Did you mean 'income'?"
+    >>> similar(" INCOM ", ["age", "Income"], any_case=True)
+    "Did you mean 'Income'?"
+    """
+    if not any_case:
+        near = get_close_matches(str(name), list(map(str, known)), n=1)
+        return f"Did you mean {near[0]!r}?" if near else otherwise
+    folded = {str(one).casefold(): one for one in known}
+    near = get_close_matches(str(name).strip().casefold(), list(folded), n=1)
+    return f"Did you mean {folded[near[0]]!r}?" if near else otherwise
 
 
 def names() -> str:

@@ -27,7 +27,7 @@ from softcount.files.codec import Arrays, Document
 from softcount.files.model_file import document_of
 from softcount.fit import Request, complete
 from softcount.fitted.fitted import Fitted
-from softcount.learn.record import FitRecord, Provenance
+from softcount.learn.record import Provenance
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
 from softcount.pictures.inline_html import boxed
@@ -280,7 +280,7 @@ class TableEstimator(ModelEstimator):
         """The fitted model with its record, as far as that can be made now."""
         check_is_fitted(self)
         self._complete()
-        record = self.fitted_.record or FitRecord()
+        record = self.fitted_.record
         if record.provenance is None and "_library" in self.__dict__:  # a file that was loaded has its own, or none
             made = " ".join(BaseEstimator.__repr__(self, N_CHAR_MAX=2000).split())
             seed = getattr(self, "random_state", None)

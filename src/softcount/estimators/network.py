@@ -28,7 +28,6 @@ from softcount.fit.network import (
     WORDS,
     NetworkRequest,
     SearchSettings,
-    Structure,
     graph_of,
     learner,
     network_evidence,
@@ -44,10 +43,10 @@ from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
 from softcount.learn.prepare import read_all
-from softcount.learn.record import bic, description_length
+from softcount.learn.record import FitRecord, bic, description_length
 from softcount.learn.settings import Plan, retyping
 from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
-from softcount.models.declare import Coded, read_kinds
+from softcount.models.declare import Coded, DeclaredNet, read_kinds
 from softcount.models.network import Net
 from softcount.networks.elimination import cells_within
 from softcount.networks.network import Graph, Network
@@ -285,7 +284,7 @@ class BayesNet(EmEstimator, TableEstimator):
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}
         priors = network_priors(net, prior, self.equivalent_sample_size)
-        return replace(re_estimated(self.fitted_, net, counts, priors, known), record=None)
+        return replace(re_estimated(self.fitted_, net, counts, priors, known), record=FitRecord())
 
     def _count(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """What rows add to the counts of the network as it is."""
@@ -505,7 +504,7 @@ class BayesNet(EmEstimator, TableEstimator):
         def build(opened: Table) -> None:
             with Threads(1) as threads:
                 chunks, settled = read_all(opened, request.plan, threads, None)
-            request.declare(opened, Structure(search=keep)).build(settled, chunks.here)
+            request.declare(opened, DeclaredNet(search=keep)).build(settled, chunks.here)
 
         with Threads(1) as threads:
             retyping(table, build, threads, known_classes=False)
@@ -600,6 +599,6 @@ class BayesNet(EmEstimator, TableEstimator):
         fitted = self._recorded()
         if X is None:
             return report.make_report(fitted, None, redact)
-        before = None if fitted.record is None else fitted.record.table
+        before = fitted.record.table
         summary = summarise(self._closed(X).chunks(), fitted.schema, before)
         return report.make_report(fitted, (summary, "the table given"), redact)

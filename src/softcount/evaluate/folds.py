@@ -25,7 +25,7 @@ from softcount.core.special import mixed
 from softcount.core.twofold import Twofold
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
-from softcount.learn.prepare import LABELLED_FLOOR, Beside, on_task, recoded_chunks, tallied
+from softcount.learn.prepare import LABELLED_FLOOR, Tallied, on_task, recoded_chunks, tallied
 from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -187,20 +187,24 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
     return _FoldCounts(rest.tally(ready), words)
 
 
-class FoldsBeside(Beside[_FoldCounts]):
+class FoldsBeside:
     """Counts folds in the pass of the fit: given to the plan, a long file is read once less."""
 
     def __init__(self, split: Split) -> None:
-        super().__init__(partial(_count_folds, split=split))
-        self.split = split
+        self.split, self.counting = split, partial(_count_folds, split=split)
+        self.found: tuple[Table, Tallied[_FoldCounts]] | None = None
+
+    def of(self, table: Table, split: Split) -> Tallied[_FoldCounts] | None:
+        """The counts, if they are of this very table in the folds of this split."""
+        known = self.found is not None and self.found[0] is table and self.split == split
+        return self.found[1] if self.found is not None and known else None
 
 
 def _tallied(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
     """The counts, how categories and classes were settled, what is left of that for words, and the kept rows."""
-    beside = plan.beside
-    found = beside.of(table) if isinstance(beside, FoldsBeside) and beside.split == split else None
+    found = None if plan.beside is None else plan.beside.of(table, split)
     if found is None:
         found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled

@@ -88,20 +88,20 @@ def calibration_from(document: Any, arrays: Arrays, groups: int, known: bool) ->
 # -- the record for reports
 
 
-def record_document(record: FitRecord | None) -> Any:
-    tried = None if record is None else record.evaluation
-    if record is not None and tried is not None and len(tried.confusion) > MOST_CONFUSED:
+def record_document(record: FitRecord) -> Any:
+    tried = record.evaluation
+    if tried is not None and len(tried.confusion) > MOST_CONFUSED:
         record = replace(record, evaluation=replace(tried, confusion=()))
     return encode(record, {}, "record")
 
 
-def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord | None:
+def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord:
     """Return the record after checking it against the schema and the number of known classes.
 
     `classes` is None if no classes are known.
     """
     if document is None:
-        return None
+        return FitRecord()
     _require(isinstance(document, dict) and "evaluation" in document, "it is none")
     tried = document["evaluation"]
     record = decode(FitRecord, document | {"evaluation": None}, {}, "record", RECORD)

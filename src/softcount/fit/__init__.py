@@ -21,7 +21,7 @@ from typing import Any, Protocol, Self
 
 from msgspec.structs import replace
 
-from softcount.learn.record import FitRecord, Provenance
+from softcount.learn.record import Provenance
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.table import Schema, Table, open_table
@@ -66,8 +66,7 @@ def complete(
     if runner.keeps_rows and not fitted.interrupted and table.bag_width is None:
         there = None if seen is None or table.has_weights else seen.under(fitted.schema)
         summary = there or summarise_rows(fitted, table, runner)
-    record = replace(fitted.record or FitRecord(), table=summary, provenance=origin)
-    return replace(fitted, record=record)
+    return replace(fitted, record=replace(fitted.record, table=summary, provenance=origin))
 
 
 def summarise_rows(fitted: Any, table: Table, runner: Runner) -> TableSummary:

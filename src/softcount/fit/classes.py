@@ -46,42 +46,6 @@ class ClassSearch(Struct, frozen=True):
     setting: str = ""
 
 
-def learn_model(
-    table: Table,
-    plan: Plan,
-    runner: Runner,
-    search: ClassSearch | None = None,
-    calibration: str | None = None,
-    classes: Sequence[Any] | None = None,
-) -> Fitted:
-    """A model of labelled classes, calibrated if a `calibration` is given; or of the classes that a search finds.
-
-    `classes` are those of coded labels. An interrupted fit is not calibrated.
-    """
-    if (why := table.schema.unsaveable) is not None:
-        warn(f"this model cannot be saved: {why}")  # before the work, not when it is to be saved
-    if search is not None and search.plans is not None:
-        from softcount.learn.choose import fit_best_plan
-
-        assert search.criterion is not None
-        plans = {name: replace(own, watch=plan.watch, log=plan.log) for name, own in search.plans.items()}
-        return Fitted.of(fit_best_plan(table, plans, search.setting, search.starts, runner, search.criterion))
-    if search is not None and search.criterion is not None:
-        return Fitted.of(_search_numbers(table, plan, runner, search).chosen())
-    table, plan = choose_densities(table, plan, runner, known_classes=search is None)
-    if search is None:
-        from softcount.evaluate.calibrate import calibrated
-        from softcount.learn.known_classes import fit_labelled
-
-        fitted = Fitted.of(fit_labelled(table, plan, runner, classes))
-        if calibration is None or fitted.interrupted:
-            return fitted
-        return calibrated(fitted, table, replace(plan, watch=None), runner, calibration, classes)
-    from softcount.learn.mixture import fit_groups
-
-    return Fitted.of(fit_groups(table, plan, search.starts, runner))
-
-
 def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> NumberSearch:
     """Numbers of classes under the chosen densities, or under the default ones if the criterion prefers these.
 
@@ -243,19 +207,21 @@ class ClassRequest(Struct, frozen=True):
         return table, replace(self, plan=plan)
 
     def learn(self, table: Table, runner: Runner) -> Fitted:
-        """The model, with the ensemble that predicts its classes if there is to be one."""
+        """The model of a settled table, with the ensemble that predicts its classes if there is to be one."""
+        if (why := table.schema.unsaveable) is not None:
+            warn(f"this model cannot be saved: {why}")  # before the work, not when it is to be saved
         if self.search is not None:
-            from softcount.files.checkpoint_file import checkpointed
+            return self._find_classes(table, runner, self.search)
+        from softcount.learn.known_classes import fit_labelled
 
-            traces = StartTraces(self.plan.watch or (lambda *seen: None))
-            with nullcontext() if self.checkpoint is None else checkpointed(self.checkpoint) as log:
-                found = learn_model(table, replace(self.plan, watch=traces, log=log), runner, self.search)
-            chosen_by = None if found.selection is None else self.search.criterion
-            starts = traces.nearest(found.trace[-1]) if found.trace else ()
-            return replace(found, record=FitRecord(criterion=chosen_by, starts=starts))
-        fitted = learn_model(table, self.plan, runner, calibration=self.calibration, classes=self.classes)
+        fitted = Fitted.of(fit_labelled(table, self.plan, runner, self.classes))
         if fitted.interrupted:
             return fitted
+        if self.calibration is not None:
+            from softcount.evaluate.calibrate import calibrated
+
+            plan = replace(self.plan, watch=None)
+            fitted = calibrated(fitted, table, plan, runner, self.calibration, self.classes)
         if self.column_weights:
             from softcount.evaluate.columns import fit_column_weights
 
@@ -266,6 +232,28 @@ class ClassRequest(Struct, frozen=True):
             return fit_aode(fitted, reread(table, fitted.schema), runner, self.aode, self.classes)
         return self._with_ensemble(fitted, table, runner) if self.ensemble else fitted
 
+    def _find_classes(self, table: Table, runner: Runner, search: ClassSearch) -> Fitted:
+        from softcount.files.checkpoint_file import checkpointed
+
+        traces = StartTraces(self.plan.watch or (lambda *seen: None))
+        with nullcontext() if self.checkpoint is None else checkpointed(self.checkpoint) as log:
+            plan = replace(self.plan, watch=traces, log=log)
+            if search.plans is not None:
+                from softcount.learn.choose import fit_best_plan
+
+                assert search.criterion is not None
+                plans = {name: replace(own, watch=traces, log=log) for name, own in search.plans.items()}
+                found = fit_best_plan(table, plans, search.setting, search.starts, runner, search.criterion)
+            elif search.criterion is not None:
+                found = _search_numbers(table, plan, runner, search).chosen()
+            else:
+                from softcount.learn.mixture import fit_groups
+
+                found = fit_groups(table, plan, search.starts, runner)
+        chosen_by = None if found.selection is None else search.criterion
+        starts = traces.nearest(found.trace[-1]) if found.trace else ()
+        return replace(Fitted.of(found), record=FitRecord(criterion=chosen_by, starts=starts))
+
     def _with_ensemble(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """Have the classes predicted by the ensemble, unless naive Bayes alone is better; with how that did."""
         naive_bayes = self._cross_validate(table, runner, None)
@@ -275,7 +263,7 @@ class ClassRequest(Struct, frozen=True):
         if found.ensemble is not None:
             found = keep_better(found, None if naive_bayes is None else naive_bayes.log_loss, held)
         evaluation = naive_bayes if found.ensemble is None else self._judge(held, found)
-        return replace(found, record=replace(found.record or FitRecord(), evaluation=evaluation))
+        return replace(found, record=replace(found.record, evaluation=evaluation))
 
     def _choose_ensemble(
         self, fitted: Fitted, table: Table, runner: Runner, threads: Runner
@@ -306,7 +294,7 @@ class ClassRequest(Struct, frozen=True):
                     scored = ScoredRows(proba, tested.labels, tested.weights, np.zeros_like(tested.labels))
             ensemble, held = fit_ensemble(_training(fitted, given), worker, self.budget, self.folds or None)
         notes = [*fitted.notes, *_ensemble_notes(held, given, copies, column_keys(fitted.schema))]
-        record = replace(fitted.record or FitRecord(), gains=held.gains)
+        record = replace(fitted.record, gains=held.gains)
         found = replace(fitted, ensemble=ensemble, notes=notes, record=record)
         if self._share is None:
             scored = ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
@@ -316,10 +304,9 @@ class ClassRequest(Struct, frozen=True):
         """Evaluate a model of known classes and warn of what speaks against it; measure how classes overlap."""
         if self.search is not None:
             return self._with_entropy(fitted, table, runner)
-        record = fitted.record or FitRecord()
-        evaluation = record.evaluation if self.ensemble else self._evaluate(fitted, table, runner)
+        evaluation = fitted.record.evaluation if self.ensemble else self._evaluate(fitted, table, runner)
         losses = None if evaluation is None else (evaluation.log_loss, evaluation.baseline_log_loss)
-        fitted = replace(fitted, record=replace(record, evaluation=evaluation))
+        fitted = replace(fitted, record=replace(fitted.record, evaluation=evaluation))
         if runner.keeps_rows:
             columns, pairs = measure_dependence(fitted, reread(table, fitted.schema))
             return replace(fitted, notes=[*doubts(fitted, columns, losses), *fitted.notes], dependent=pairs)

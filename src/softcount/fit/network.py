@@ -21,10 +21,10 @@ from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
 from softcount.fitted.network import FittedNet, fitted_from
 from softcount.learn.networks import GraphStarts, fit_network
-from softcount.learn.record import FitRecord, Learned, complete_evidence
+from softcount.learn.record import Learned, complete_evidence
 from softcount.learn.settings import Plan
 from softcount.models.align import rearrange
-from softcount.models.declare import Coded, DeclaredNet, Search, Shape
+from softcount.models.declare import Coded, DeclaredNet
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.network import Edge, Graph, Network, pair_of
@@ -34,6 +34,7 @@ from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.table import Chunk, Chunks, Key, Table, open_table
 from softcount.table.chunk import Split
+from softcount.table.discretise import MOST_INTERVALS
 
 AUTO = "auto"
 FOLDS = 5
@@ -58,25 +59,19 @@ class SearchSettings(Struct, frozen=True):
     sample_size: float = 1.0
 
 
-class Structure(Struct, frozen=True):
-    """A graph; or what makes one of the names of the nodes; or what finds one in the rows."""
-
-    graph: Graph | None = None
-    shape: Shape | None = None
-    search: Search | None = None
-
-
-def structure_of(edges: Any, target: Key | None, settings: SearchSettings) -> Structure:
-    """The structure that `edges` describes; by default a tree, of the columns or, with a class, given the class."""
+def structure_of(edges: Any, target: Key | None, settings: SearchSettings) -> DeclaredNet:
+    """A network with the structure that `edges` describes: its graph, what makes one of the names of the nodes, or what
+    finds one in the rows. By default that is a tree, of the columns or, with a class, given the class.
+    """
     if edges is None:
         edges = "chow-liu" if target is None else "tan"
     if not (isinstance(edges, str) and edges in WORDS):
-        return Structure(graph_of(edges))
+        return DeclaredNet(graph=graph_of(edges))
     if target is None and edges in ("naive", "joint", "tan"):
         raise DataError(f"edges={edges!r} needs the class: give y, the labels or the name of their column.")
     if edges in ("naive", "joint"):
-        return Structure(shape=partial(_class_first, target, edges == "joint"))
-    return Structure(search=partial(_find_edges, edges, target, settings))
+        return DeclaredNet(shape=partial(_class_first, target, edges == "joint"))
+    return DeclaredNet(search=partial(_find_edges, edges, target, settings))
 
 
 def _class_first(target: Key, joint: bool, names: Sequence[Key]) -> Graph:
@@ -343,7 +338,7 @@ class NetworkRequest(Struct, frozen=True):
     starts: GraphStarts = field(default_factory=GraphStarts)
     classes: list[Any] | None = None
     class_levels: list[Any] = field(default_factory=list)
-    intervals: int | None = None
+    intervals: int = MOST_INTERVALS
     folds: int | None = None
     holdout: float | None = None
     seed: int = 0
@@ -359,18 +354,17 @@ class NetworkRequest(Struct, frozen=True):
         fit = partial(fit_network, table, priors_of=priors, plan=self.plan, starts=self.starts, runner=runner)
         return replace(FittedNet.of(choose_levels(declared, fit)), target=self.plan.target)
 
-    def declare(self, table: Table, structure: Structure) -> DeclaredNet:
+    def declare(self, table: Table, structure: DeclaredNet) -> DeclaredNet:
         """What is said of the network, for a table whose columns are known."""
         target, hidden = self.plan.target, self.hidden or {}
         if hidden == AUTO:
             named = () if structure.graph is None else structure.graph.names
             hidden = {name: AUTO for name in named if name not in table.keys and name != target}
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
-        declared = DeclaredNet(
-            self.plan.declared, structure.graph, structure.shape, structure.search, dict(hidden), dict(self.cut),
-            target, self.classes, self.class_levels, cells,
+        return replace(
+            structure, declared=self.plan.declared, hidden=dict(hidden), cut=dict(self.cut), target=target,
+            classes=self.classes, told_classes=self.class_levels, cells=cells, intervals=self.intervals,
         )  # fmt: skip
-        return declared if self.intervals is None else replace(declared, intervals=self.intervals)
 
     def complete(self, fitted: FittedNet, table: Table, runner: Runner) -> FittedNet:
         """Count missing cells, and evaluate how the class of unseen rows is predicted."""
@@ -380,10 +374,11 @@ class NetworkRequest(Struct, frozen=True):
         missing = {key: float(n) for key, n in again.missing.items() if key in fitted.net.graph.number}
         if self.plan.target is not None:
             missing[self.plan.target] = float(again.unknown_labels)
-        record = fitted.record or FitRecord()
-        if self.plan.target is not None and self.folds:
-            record = replace(record, evaluation=self._evaluate(fitted, table, again, runner))
-        return replace(fitted, missing=missing, record=record)
+        fitted = replace(fitted, missing=missing)
+        if self.plan.target is None or not self.folds:
+            return fitted
+        evaluation = self._evaluate(fitted, table, again, runner)
+        return replace(fitted, record=replace(fitted.record, evaluation=evaluation))
 
     def _evaluate(self, fitted: FittedNet, table: Table, again: Table, runner: Runner) -> Evaluation | None:
         """Fit a network to the other rows for every fold, with a structure of its own if structure is searched.

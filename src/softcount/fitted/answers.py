@@ -514,7 +514,7 @@ def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
 
 def column_range(fitted: Fitted, column: Key) -> tuple[float, float]:
     """Return the range of nearly all numbers of a column, from the training summary or else from the model."""
-    known = None if fitted.record is None or fitted.record.table is None else fitted.record.table.column(column)
+    known = None if fitted.record.table is None else fitted.record.table.column(column)
     if known is not None and known.quantiles:
         low, high = known.quantiles[1], known.quantiles[-2]
         room = 0.15 * (high - low)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import partial, reduce
 from itertools import pairwise, product
 from math import prod
@@ -70,8 +69,7 @@ class Levels(Struct, frozen=True):
         for known, wanted in ((list(self.levels), level), (list(map(str, self.levels)), str(level))):
             if wanted in known:
                 return known.index(wanted)
-        near = get_close_matches(str(level), list(map(str, self.levels)), n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"It has: {wording.and_others(self.levels)}."
+        hint = remedies.similar(level, self.levels, f"It has: {wording.and_others(self.levels)}.")
         raise DataError(f"{self.what} has no level {wording.cell(level)}. {hint}")
 
     def within(self, pieces: Pieces) -> np.ndarray:
@@ -420,9 +418,8 @@ def warn_of_given(table: Table, given: Mapping[Key, Any]) -> None:
     for key, value in given.items():
         spec = table.schema[key]
         if spec.kind.coded and table.unseen[key]:
-            known = {str(level).casefold(): level for level in spec.levels}
-            near = get_close_matches(str(value).strip().casefold(), list(known), n=1)
-            hint = f"Did you mean {known[near[0]]!r}?" if near else f"It held {wording.and_others(spec.levels)}."
+            held = f"It held {wording.and_others(spec.levels)}."
+            hint = remedies.similar(value, spec.levels, held, any_case=True)
             warn(f"{wording.column(key)} never held {wording.cell(value)} in training. {hint}")
         if key in table.outside:
             warn(f"{wording.column(key)} is {spec.kind} ({spec.why}), so {wording.cell(value)} is no evidence.")

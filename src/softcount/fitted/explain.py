@@ -246,7 +246,7 @@ def values_of(fitted: Fitted, key: Key) -> list[Any]:
             return sorted(set(np.round(np.linspace(low, high, VALUES)).tolist()))
         whole = all(float(x).is_integer() for x in (low, high)) and high - low < VALUES
         return np.arange(low, high + 1).tolist() if whole else np.linspace(low, high, VALUES).tolist()
-    known = None if fitted.record is None or fitted.record.table is None else fitted.record.table.column(key)
+    known = None if fitted.record.table is None else fitted.record.table.column(key)
     if known is None:
         return list(spec.levels)
     return [spec.levels[place] for place, _ in known.levels]

@@ -49,7 +49,7 @@ def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
     An ensemble measures this on held-out rows. For other models it is a bound from the counts alone: the divergence of
     the classes from the whole table, averaged over the rows' classes, and at most the entropy of the classes.
     """
-    keys, gains = (*column_keys(fitted.schema), *fitted.texts), () if fitted.record is None else fitted.record.gains
+    keys, gains = (*column_keys(fitted.schema), *fitted.texts), fitted.record.gains
     if gains and len(gains) == len(keys):
         found = dict(zip(keys, gains, strict=True))
         leaves = fitted.model.leaves  # the gain of a block is the sum over its columns
@@ -64,7 +64,7 @@ def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
 def influence_meaning(fitted: Fitted) -> str:
     if fitted.classes is None:
         return "how far the classes depart from the whole table, in nats"
-    if fitted.record is not None and fitted.record.gains:
+    if fitted.record.gains:
         return "how much the column lowers the log-loss of held-out rows, in nats per row"
     return "how much the column can lower the log-loss at most, in nats per row"
 

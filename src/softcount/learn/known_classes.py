@@ -26,7 +26,7 @@ from softcount.learn.prepare import (
     weight_lift,
     with_blanks,
 )
-from softcount.learn.record import Learned
+from softcount.learn.record import FitRecord, Learned
 from softcount.learn.settings import (
     Plan,
     absent,
@@ -285,7 +285,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
     notes += [note for note in more if note not in notes]
     return replace(
         left, model=model, estimates=estimates, counts=counts, imagined=imagined, classes=classes, missing=missing,
-        notes=notes, record=None,
+        notes=notes, record=FitRecord(),
     )  # fmt: skip
 
 
@@ -297,7 +297,7 @@ def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     imagined = imagine_classes(model, counts, plan)
     estimates = estimate_params(model, counts, imagined)
     return replace(
-        fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates, record=None
+        fitted, model=model, counts=counts, imagined=imagined, classes=names, estimates=estimates, record=FitRecord()
     )
 
 
@@ -369,7 +369,7 @@ def step_batch(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runn
     own += [faded_note(steps.half_life)] if steps.half_life is not None else []
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=missing, trace=[],
-        converged=False, log_likelihood=None, objective="", agreed=None, undecided=None, record=None,
+        converged=False, log_likelihood=None, objective="", agreed=None, undecided=None, record=FitRecord(),
         notes=[*own, *_lasting(learned), *more],
     )  # fmt: skip
 
@@ -387,7 +387,7 @@ def finish_batch(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> 
     more = [*stopped_notes(reached, plan), *degenerate_notes(model, params, imagined)]
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=batch.missing, agreed=None,
-        undecided=None, record=None, interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
+        undecided=None, record=FitRecord(), interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
         notes=[*_lasting(learned), *more], **em_facts(reached, plan, counts),
     )  # fmt: skip
 

@@ -159,18 +159,6 @@ def tallied(
     return Tallied(found, model, settled or plan.declared.settle(table, classes), chunks)
 
 
-class Beside(Generic[Result]):
-    """Something else that is counted in the same pass, so that rows are read once for both."""
-
-    def __init__(self, counting: Callable[[ClassModel, Chunk], Result]) -> None:
-        self.counting = counting
-        self.found: tuple[Table, Tallied[Result]] | None = None
-
-    def of(self, table: Table) -> Tallied[Result] | None:
-        """The result, if it is of this very table."""
-        return self.found[1] if self.found is not None and self.found[0] is table else None
-
-
 class _Both(NamedTuple):
     """Two results of a chunk that add separately."""
 

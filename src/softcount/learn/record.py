@@ -230,7 +230,7 @@ class Learned(Struct, frozen=True, eq=False):
     selection: list[Any] | None = None
     half_steps: bool = False
     interrupted: bool = False
-    record: FitRecord | None = None
+    record: FitRecord = FitRecord()
     undecided: float | None = None
 
     @classmethod

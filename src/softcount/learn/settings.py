@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True):
     fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_`, and "weights"
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
     log: Checkpoint | None = None  # where EM runs are recorded
-    beside: Any = None  # what else is counted in the pass that learns: `learn.prepare.Beside`
+    beside: Any = None  # what else is counted in the pass that learns: `evaluate.folds.FoldsBeside`
 
     def for_labels(self, table: Table) -> Plan:
         """The plan with a weight for rows without a label: 1 in a table of text, else 0, unless the user set one.

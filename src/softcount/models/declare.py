@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -156,10 +155,9 @@ def family_of(said: Any, key: Key) -> Family:
     name, colon, how = str(said).partition(":")
     name = SYNONYMS.get(name, name)
     if name not in FAMILIES:
-        close = difflib.get_close_matches(name, [*FAMILIES, *SYNONYMS, "ignore", AUTO], 1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        hint = remedies.similar(name, [*FAMILIES, *SYNONYMS, "ignore", AUTO])
         known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore", AUTO} - {"joint", "linear"}))
-        raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint} Known: {known}.")
+        raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint and ' '}{hint} Known: {known}.")
     return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
 
 

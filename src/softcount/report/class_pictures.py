@@ -203,9 +203,8 @@ def _add_regions(
 
 def add_trace(page: Page, fitted: Fitted) -> None:
     """Add the objectives of all EM runs if they were kept, else that of the best; nothing if it is flat."""
-    starts = () if fitted.record is None else fitted.record.starts
     best = [value for value in fitted.trace if np.isfinite(value)]
-    traces = [list(trace) for trace in starts if len(trace) > 1] or ([best] if len(best) > 2 else [])
+    traces = [list(trace) for trace in fitted.record.starts if len(trace) > 1] or ([best] if len(best) > 2 else [])
     if not traces or np.ptp(np.concatenate(traces)) <= 1e-9 * abs(traces[0][-1]):
         return
     traces.sort(key=max)

@@ -131,7 +131,7 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
          "per_class": [far[key] for far in by_class]}
         for key, value in ranked
     ]  # fmt: skip
-    record, selection = fitted.record, None
+    selection = None
     if fitted.selection is not None:
         selection = [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]
     return {
@@ -140,7 +140,7 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
         "objective": {"name": fitted.objective, "trace": fitted.trace}, **pick(fitted, "log_likelihood", "information"),
         "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
         "calibration": evaluation.calibration_record(fitted.calibration), "starts": starts_record(fitted.agreed),
-        "selection": selection, "criterion": None if record is None else record.criterion,
+        "selection": selection, "criterion": fitted.record.criterion,
         "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes,
         "data": None if rows is None else _sorting_record(fitted, rows), **fit,
     }  # fmt: skip
@@ -152,7 +152,7 @@ def starts_record(agreed: tuple[int, int] | None) -> dict[str, int] | None:
 
 def evaluation_of(fitted: Any) -> Evaluation | None:
     """Return the figures on held-out rows that a fitted model keeps; None if it was not evaluated."""
-    found: Evaluation | None = None if fitted.record is None else fitted.record.evaluation
+    found: Evaluation | None = fitted.record.evaluation
     return found
 
 
@@ -260,7 +260,7 @@ def _add_model(page: Page, view: View) -> None:
             page.line(f"{format_count(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
         quality.add_quality(page, fitted, view.redaction, None if rows is None else rows.summary)
         if rows is not None and rows.summary is not None:
-            quality.add_drift(page, None if fitted.record is None else fitted.record.table, rows.summary, rows.name)
+            quality.add_drift(page, fitted.record.table, rows.summary, rows.name)
     if fitted.classes is not None:
         _add_performance(page, view)
     if view.full or fitted.classes is None:
@@ -323,8 +323,7 @@ def _add_search(page: Page, view: View) -> None:
     fitted = view.fitted
     if view.full:
         page.heading("How the fit went")
-    criterion = None if fitted.record is None else fitted.record.criterion
-    evaluation.add_selection(page, fitted, criterion, view.full)
+    evaluation.add_selection(page, fitted, fitted.record.criterion, view.full)
     steps = format_count(fitted.n_iter, "iteration")
     ending = f"EM converged after {steps}" if fitted.converged else f"EM stopped after {steps}, before it had converged"
     if fitted.interrupted:

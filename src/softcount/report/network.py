@@ -179,7 +179,7 @@ def _add_network(
         if is_learned(fitted):
             quality.add_quality(page, fitted, redaction, now)
         if now is not None:
-            quality.add_drift(page, None if fitted.record is None else fitted.record.table, now, name)
+            quality.add_drift(page, fitted.record.table, now, name)
         if target is not None:
             page.heading("How good it is")
     if tried is not None and target is not None:

@@ -348,7 +348,7 @@ OPEN = Redaction()
 def redaction_of(fitted: Learned, redact: bool) -> Redaction:
     if not redact:
         return OPEN
-    table = None if fitted.record is None else fitted.record.table
+    table = fitted.record.table
     rows: dict[Any, dict[Any, float]] = {}
     for column in () if table is None else table.columns:
         levels = fitted.schema[column.key].levels

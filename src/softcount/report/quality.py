@@ -107,7 +107,7 @@ def add_missing(page: Page, fitted: Learned) -> None:
 def add_quality(page: Page, fitted: Learned, redaction: Redaction, given: TableSummary | None = None) -> None:
     """Add the columns, what is missing, and copies; if the training table was not kept, of the table given."""
     page.heading("Data quality")
-    table = None if fitted.record is None else fitted.record.table
+    table = fitted.record.table
     held = table or given
     cells = {"holds": lambda spec: _describe_cells(spec, None if held is None else held.column(spec.key), redaction)}
     rows = fitted.counts.rows
@@ -166,9 +166,9 @@ def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None
     page.grid(("column", "and", "rows that miss both", "by chance"), pairs[:8], ("rows that miss both", "by chance"))
 
 
-def add_origin(page: Page, record: FitRecord | None, redaction: Redaction) -> None:
+def add_origin(page: Page, record: FitRecord, redaction: Redaction) -> None:
     page.heading("Where it comes from")
-    origin = None if record is None else record.provenance
+    origin = record.provenance
     if origin is None:
         page.line("not in this model file: the model was merged, or made by hand")
         return

@@ -93,7 +93,7 @@ def make_report(model: Any, rows: Any = None, redact: bool = False) -> Report:
 
 def find_rows(fitted: Fitted, table: Table, threads: Threads, name: str, labels: np.ndarray | None = None) -> GivenRows:
     """Compute what a table shows with the model that it is read for; `labels` are the places of its rows' classes."""
-    before = None if fitted.record is None else fitted.record.table
+    before = fitted.record.table
     summary = None if fitted.bag else summarise(table.chunks(threads.map), fitted.schema, before)
     findings = row_findings(fitted, table.chunks(threads.map), threads, labels)
     if not findings.rows:

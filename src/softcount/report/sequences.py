@@ -93,7 +93,7 @@ def sequence_page(model: Any, full: bool = False, redact: bool = False) -> Page:
     if not redact:
         add_notes(page, model.notes_)
     record = getattr(getattr(model, "fitted_", None), "record", None)
-    if full and record is not None:
+    if full and record is not None and record.provenance is not None:
         add_origin(page, record, redaction)
     return page
 

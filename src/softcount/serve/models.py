@@ -7,7 +7,6 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from difflib import get_close_matches
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -70,9 +69,7 @@ class ServedModel(ABC):
     def _refuse_unknown(self, request: InferRequest, known: Collection[str]) -> None:
         for name in request.cells:
             if name not in known:
-                near = get_close_matches(name.casefold(), {x.casefold(): x for x in known}, n=1)
-                close = [x for x in known if x.casefold() in near]
-                hint = f"Did you mean {close[0]!r}?" if close else f"It has {wording.and_others(known)}."
+                hint = remedies.similar(name, known, f"It has {wording.and_others(known)}.", any_case=True)
                 raise DataError(f"the model has no column {wording.cell(name)}. {hint}")
 
 
