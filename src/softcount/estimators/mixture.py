@@ -394,13 +394,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             other = table.settle().schema
         except Contradiction:
             return schema  # reading it under the model's own schema says what is wrong
-        fresh = [
-            spec.key
-            for spec in other.used
-            if spec.kind is not Kind.TEXT and set(spec.levels) - set(schema[spec.key].levels)
-        ]
-        texts = [spec.key for spec in other.used if spec.kind is Kind.TEXT and spec.key in words]
-        return united_schema(schema, other, words) if fresh or texts else schema
+        return united_schema(schema, other, words)
 
 
 def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:
