@@ -77,8 +77,7 @@ class InfluenceDisplay(Display):
 
 
 def _bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str, **more: Any) -> Chart:
-    tones, texts = more.get("tones", ("plus",)), more.get("texts", ())
-    bars = Bars(np.arange(len(names)), np.asarray(more.get("starts", np.zeros(len(names)))), values, tones, texts)
+    bars = Bars(np.arange(len(names)), np.zeros(len(names)), values, **more)
     return Chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), title=title)
 
 

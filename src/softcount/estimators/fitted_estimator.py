@@ -224,18 +224,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         fitted, members = self._fitted, check_whole("members", members, 0)
         cards, names = fitted.cards(parameters), answers.labels_in(fitted)
         typical = {x.key: _of_one_type([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
-        lines: list[dict[str, Any]] = [
-            {
-                "class": name,
-                "share": card.share,
-                "rows": card.rows,
-                "departure": card.departure,
-                "typical": {names[key]: values[g] for key, values in typical.items()},
-                "apart": [
-                    {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
-                    for x in card.apart
-                ],
-            }
+        lines = [
+            card.as_data(names) | {"class": name, "typical": {names[key]: own[g] for key, own in typical.items()}}
             for g, (name, card) in enumerate(zip(self._class_names(), cards, strict=True))
         ]
         sorted_rows = [] if X is None else self._answer(X, sort_rows, members, 0).classes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +178,14 @@ class Card(Struct, frozen=True):
     departure: float
     typical: dict[Key, Any]
     apart: list[ColumnContrast]
+
+    def as_data(self, names: Mapping[Key, str]) -> dict[str, Any]:
+        """The card as data, its columns under their names."""
+        typical = {names[key]: value for key, value in self.typical.items()}
+        apart = [{"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+                 for x in self.apart]  # fmt: skip
+        figures = {"share": self.share, "rows": self.rows, "departure": self.departure}
+        return {"class": self.name, **figures, "typical": typical, "apart": apart}
 
 
 def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:

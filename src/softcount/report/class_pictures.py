@@ -81,16 +81,12 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Re
 def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     """Return the departure of each class from the whole table in nats; of a normal block, column by column."""
     found: dict[Key, np.ndarray] = {}
-    normal, shares = explain.normal_planes(fitted), fitted.row_shares
+    normal = explain.normal_planes(fitted)
     for key, far in departures(fitted).items():
         columns = [column for column in (key if isinstance(key, tuple) else ()) if column in normal]
-        for column in columns:  # the divergence of each class's normal from the normal of all of them
-            means, spreads, _, place = normal[column]
-            mean, variance = means[:, place], spreads[:, place, place]
-            middle = shares @ mean
-            whole = shares @ (variance + (mean - middle) ** 2)
-            nats = 0.5 * (np.log(whole / variance) + (variance + (mean - middle) ** 2) / whole - 1.0)
-            found[column] = np.asarray(nats)
+        for column in columns:
+            family, params, _ = marginal(fitted, column)
+            found[column] = family.divergence(params, fitted.row_shares)
         if not columns and key not in fitted.schema.texts:
             found[key] = far
     return found
@@ -373,13 +369,8 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Reda
             shape = column_shape(fitted, key)
         except DataError:  # a family that cannot be asked about one column
             continue
-        heights = shape.heights[order]
-        page.picture(
-            key_text(key),
-            shape_chart(shape, shown, heights, redaction),
-            _shape_grid(shape, shown, heights, redaction),
-            small=True,
-        )
+        described = shape, shown, shape.heights[order], redaction
+        page.picture(key_text(key), shape_chart(*described), _shape_grid(*described), small=True)
         drawn += 1
     if len(columns) > drawn:
         page.line(f"{format_count(len(columns) - drawn, 'column')} with less influence not drawn")

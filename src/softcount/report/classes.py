@@ -115,17 +115,6 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
         if key in fitted.schema.texts:
             own = words.find_text_column(fitted, key)
         columns.append({"column": names[key], "family": families[key].name} | own)
-    classes = [
-        {
-            "class": card.name, "share": card.share, "rows": card.rows, "departure": card.departure,
-            "typical": {names[key]: value for key, value in card.typical.items()},
-            "apart": [
-                {"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
-                for x in card.apart
-            ],
-        }
-        for card in cards
-    ]  # fmt: skip
     influence = [
         {"column": names[key], "value": value, "relative": value / most if most > 0 else 0.0,
          "per_class": [far[key] for far in by_class]}
@@ -135,7 +124,8 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
     if fitted.selection is not None:
         selection = [{**trial.figures, "chosen": trial.classes == fitted.n_groups} for trial in fitted.selection]
     return {
-        "target": fitted.target, "rows": fitted.n_rows, "parameters": fitted.n_parameters, "classes": classes,
+        "target": fitted.target, "rows": fitted.n_rows, "parameters": fitted.n_parameters,
+        "classes": [card.as_data(names) for card in cards],
         "columns": quality.column_records(fitted.schema, fitted.missing), "influence": influence, "fitted": columns,
         "objective": {"name": fitted.objective, "trace": fitted.trace}, **pick(fitted, "log_likelihood", "information"),
         "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
@@ -524,17 +514,18 @@ def fit_page(fit: FitOutcome) -> Page:
     _add_model(page, View(fitted, class_names(fitted), Length.FIT))
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist())
-    quality.add_missing(page, fitted)
-    quality.add_notes(page, [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)])
-    add_saved(page, fit.saved, suggest_commands(fit))
-    return page
+    notes = [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)]
+    return finish_fit_page(page, fit, notes, suggest_commands(fit))
 
 
-def add_saved(page: Page, saved: str, commands: Sequence[str]) -> None:
+def finish_fit_page(page: Page, fit: FitOutcome, notes: Sequence[str], commands: Sequence[str]) -> Page:
+    quality.add_missing(page, fit.fitted)
+    quality.add_notes(page, notes)
     page.heading("Saved")
-    page.line(f"the model, in {saved}" if saved != "-" else "the model, to standard output")
+    page.line(f"the model, in {fit.saved}" if fit.saved != "-" else "the model, to standard output")
     page.heading("Next")
     page.line(*commands)
+    return page
 
 
 def _add_beliefs(page: Page, lines: list[dict[str, Any]]) -> None:

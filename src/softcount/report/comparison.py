@@ -72,32 +72,25 @@ def _add_curves(page: Page, curves: Any) -> None:
 def comparison_record(found: Any, target: str) -> dict[str, Any]:
     """Return classifiers on the same held-out rows, the best first."""
     return {
-        "target": target,
-        **pick(found, "rows", "classes", "how", "verdicts"),
-        "models": [scores.line() for scores in found.scores],
-        "not_tried": found.failed,
-        "notes": found.notes,
+        "target": target, **pick(found, "rows", "classes", "how", "verdicts"),
+        "models": [scores.line() for scores in found.scores], "not_tried": found.failed, "notes": found.notes,
         "curves": None if found.curves is None else found.curves.table.to_pylist(),
-    }
+    }  # fmt: skip
 
 
 # -- two models
 
 
 def changes_record(found: ModelChanges) -> dict[str, Any]:
+    columns = []
+    for x in found.columns:
+        answers = {"before": _answer_record(x.before), "after": _answer_record(x.after)}
+        within = x.within and {"name": x.within[0], "moved": x.within[1]}
+        columns.append({**pick(x, "column", "moved"), **answers, "class": within})
     return {
         **pick(found, "rows", "parameters", "schema"),
         "classes": [{"class": x.name, "before": x.before, "after": x.after} for x in found.classes],
-        "columns": [
-            {
-                "column": x.column,
-                "moved": x.moved,
-                "before": _answer_record(x.before),
-                "after": _answer_record(x.after),
-                "class": x.within and {"name": x.within[0], "moved": x.within[1]},
-            }
-            for x in found.columns
-        ],
+        "columns": columns,
     }
 
 

@@ -148,15 +148,11 @@ def density_record(report: DensityReport) -> dict[str, Any]:
             **pick(density, "bits_behind", "impossible"),
             **({"found": density.fits[None].told} if report.by is None else {"groups": found}),
         })  # fmt: skip
+    left_out = [{"group": name, "rows": rows} for name, rows in ranking.left_out.items()]
     return {
-        **pick(report, "column", "by"),
-        **pick(ranking, "rows", "ranked_rows"),
-        "missing": report.missing,
-        "unlabelled": ranking.unlabelled,
-        "left_out": [{"group": name, "rows": rows} for name, rows in ranking.left_out.items()],
-        "not_tried": ranking.failed,
-        "densities": densities,
-    }
+        **pick(report, "column", "by"), **pick(ranking, "rows", "ranked_rows"), "missing": report.missing,
+        "unlabelled": ranking.unlabelled, "left_out": left_out, "not_tried": ranking.failed, "densities": densities,
+    }  # fmt: skip
 
 
 def density_chart(report: DensityReport) -> Chart:

@@ -28,12 +28,10 @@ def evaluation_record(found: Evaluation | None) -> dict[str, Any] | None:
         return None
     figures = ("accuracy", "balanced_accuracy", "log_loss", "brier")
     return {
-        "how": found.how,
-        "rows": found.n_rows,
-        **pick(found, *figures, "auc", "confusion"),
+        "how": found.how, "rows": found.n_rows, **pick(found, *figures, "auc", "confusion"),
         "baseline": {name: getattr(found, f"baseline_{name}") for name in figures},
         **pick(found, "calibration_error", "reliability", "folds"),
-    }
+    }  # fmt: skip
 
 
 def calibration_record(found: Calibration | None) -> dict[str, Any] | None:
@@ -84,24 +82,20 @@ def add_evaluation(
         _add_gain(page, found, names)
 
 
-def add_figures(page: Page, evaluation: Evaluation, intro: str) -> None:
+def add_figures(page: Page, found: Evaluation, intro: str) -> None:
     page.line(intro)
-    spread = evaluation.log_loss_spread
+    spread = found.log_loss_spread
     of_folds = f" ± {format_number(spread, 2)}" if spread > 0 else ""
     rows = [
-        ("accuracy", format_share(evaluation.accuracy), format_share(evaluation.baseline_accuracy)),
-        (
-            "balanced accuracy",
-            format_share(evaluation.balanced_accuracy),
-            format_share(evaluation.baseline_balanced_accuracy),
-        ),
-        ("log-loss", format_number(evaluation.log_loss) + of_folds, format_number(evaluation.baseline_log_loss)),
+        ("accuracy", format_share(found.accuracy), format_share(found.baseline_accuracy)),
+        ("balanced accuracy", format_share(found.balanced_accuracy), format_share(found.baseline_balanced_accuracy)),
+        ("log-loss", format_number(found.log_loss) + of_folds, format_number(found.baseline_log_loss)),
     ]
-    if evaluation.auc == evaluation.auc:
+    if found.auc == found.auc:
         rows += [
-            ("Brier score", format_number(evaluation.brier), format_number(evaluation.baseline_brier)),
-            ("AUC", format_number(evaluation.auc), format_number(0.5)),
-            ("calibration error", format_number(evaluation.calibration_error, 3), ""),
+            ("Brier score", format_number(found.brier), format_number(found.baseline_brier)),
+            ("AUC", format_number(found.auc), format_number(0.5)),
+            ("calibration error", format_number(found.calibration_error, 3), ""),
         ]
     page.grid(("", "model", "majority baseline"), rows, right=None)
 
@@ -223,13 +217,10 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
     x, y = Axis("share of the rows looked at", (0.0, 1.0)), Axis("share of the class found", (0.0, 1.0))
     chart = Chart("gain curves by class", marks, x, y, named if len(named) > 1 else (), height=236)
     headings = ("part", *(x for name in named for x in (f"found of {name}", "lift")))
-    rows = [
-        (
-            str(k + 1),
-            *(x for _, lines in shown for x in (format_share(lines[k].captured), f"{lines[k].lift_so_far:.2f}")),
-        )
-        for k in range(10)
-    ]
+    rows = [[str(k)] for k in range(1, 11)]
+    for _, lines in shown:
+        for row, x in zip(rows, lines, strict=True):
+            row += [format_share(x.captured), f"{x.lift_so_far:.2f}"]
     of = named[0] if len(named) == 1 else "each class"
     reading = (
         f"Rows ranked by their probability of {of}: how much of the class is found when only the likeliest rows are "

@@ -276,10 +276,8 @@ def _add_arrow(drawing: Drawing, one: Point, other: Point, p: float) -> None:
     start = (x + a * STATE - b * 6, y + b * STATE + a * 6)
     end = (u - a * (STATE + 8) - b * 8, v - b * (STATE + 8) + a * 8)
     top = ((start[0] + end[0]) / 2 - b * bend, (start[1] + end[1]) / 2 + a * bend)
-    path = []
-    for t in (k / 12 for k in range(13)):
-        parts = (1 - t) ** 2, 2 * t * (1 - t), t * t
-        path.append(tuple(sum(w * at[k] for w, at in zip(parts, (start, top, end), strict=True)) for k in (0, 1)))
+    t = np.arange(13)[:, None] / 12
+    path = np.hstack([(1 - t) ** 2, 2 * t * (1 - t), t * t]) @ [start, top, end]
     drawing.line(path, "muted", 0.6 + 5 * p, strength=0.7)
     drawing.area(
         [(end[0] + 7 * a, end[1] + 7 * b), (end[0] - 4 * b, end[1] + 4 * a), (end[0] + 4 * b, end[1] - 4 * a)], "muted"

@@ -98,13 +98,9 @@ def _add_centres(
 
 
 def _add_plane(
-    page: Page,
-    centres: np.ndarray,
-    names: Sequence[str],
-    rows: np.ndarray | None,
-    unit: bool,
+    page: Page, centres: np.ndarray, names: Sequence[str], rows: np.ndarray | None, unit: bool,
     redaction: Redaction | None,
-) -> None:
+) -> None:  # fmt: skip
     """Add the two columns in which centres lie farthest apart, with regions by the nearest centre."""
     pair = np.sort(np.argsort(-centres.std(axis=0), kind="stable")[:2])
     if redaction is None:

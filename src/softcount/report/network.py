@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.lazy import rel_entr
 from softcount.errors import DataError
 from softcount.learn.record import bic, description_length
 from softcount.pictures.chart import BAND, Axis, Bars, Chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation, quality
-from softcount.report.classes import FitOutcome, add_anomalies, add_saved, evaluation_of
+from softcount.report.classes import FitOutcome, add_anomalies, evaluation_of, finish_fit_page
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, redaction_of
 
@@ -251,10 +252,7 @@ def network_fit_page(fit: FitOutcome) -> Page:
     fitted, page = fit.fitted, Page()
     quality.add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
     _add_network(page, fitted)
-    quality.add_missing(page, fitted)
-    quality.add_notes(page, fitted.notes)
-    add_saved(page, fit.saved, suggest_commands(fit))
-    return page
+    return finish_fit_page(page, fit, fitted.notes, suggest_commands(fit))
 
 
 def network_fit_record(fit: FitOutcome) -> dict[str, Any]:
@@ -308,9 +306,7 @@ def edge_information(fitted: FittedNet) -> dict[tuple[int, int], float]:
             continue
         joint = joint.reshape(len(levels[parent]), len(levels[child]))
         alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            nats = np.where(joint > 0, joint * np.log(joint / alone), 0.0).sum()
-        found[graph.place(parent), graph.place(child)] = max(float(nats), 0.0)
+        found[graph.place(parent), graph.place(child)] = max(float(rel_entr(joint, alone).sum()), 0.0)
     return found
 
 
@@ -337,14 +333,11 @@ def _table_chart(rows: Sequence[str], names: Sequence[str], shares: np.ndarray, 
 
 
 def anomalies_record(found: Sequence[Anomaly]) -> list[dict[str, Any]]:
-    return [
-        {
-            "row": row.row + 1,
-            "score": row.score,
-            "reasons": [{"node": key, "value": row.cells.get(key), "surprise": x} for key, x in row.parts.items()],
-        }
-        for row in found
-    ]
+    lines = []
+    for row in found:
+        reasons = [{"node": key, "value": row.cells.get(key), "surprise": x} for key, x in row.parts.items()]
+        lines.append({"row": row.row + 1, "score": row.score, "reasons": reasons})
+    return lines
 
 
 def anomalies_page(found: Sequence[Anomaly], files: Sequence[str]) -> Page:
