@@ -510,15 +510,15 @@ def class_lines(names: Sequence[str], x: Values, ys: Sequence[Values] | np.ndarr
 
 
 def bar_chart(
-    names: Sequence[str], values: Values, texts: Sequence[str], description: str, **options: Any
+    names: Sequence[str], values: Values, texts: Sequence[str], description: str, tones: Sequence[str] = ("plus",),
+    room: float = 190.0, width: float = BAND, height: float = 22.0,
 ) -> Chart:  # fmt: skip
-    """Make a bar for each name, to the right for a value above 0 and to the left below; `options` are of the chart."""
-    tones, room = options.pop("tones", ("plus",)), options.pop("room", 190.0)
+    """Make a bar for each name, to the right for a value above 0 and to the left below."""
     values = np.asarray(values, dtype=float)
     bars = Bars(np.arange(len(names)), np.zeros(len(names)), values, tones, texts)
     ends = (min(0.0, float(values.min(initial=0.0))), max(0.0, float(values.max(initial=0.0))))
-    options = {"width": BAND, "height": 22.0} | options
-    return Chart(description, [bars], Axis(ends=ends, ticks={}), Axis(labels=names, room=room), **options)
+    y = Axis(labels=names, room=room)
+    return Chart(description, [bars], Axis(ends=ends, ticks={}), y, width=width, height=height)
 
 
 def waterfall_chart(

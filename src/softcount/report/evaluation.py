@@ -219,8 +219,8 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
     headings = ("part", *(x for name in named for x in (f"found of {name}", "lift")))
     rows = [[str(k)] for k in range(1, 11)]
     for _, lines in shown:
-        for row, x in zip(rows, lines, strict=True):
-            row += [format_share(x.captured), f"{x.lift_so_far:.2f}"]
+        for row, part in zip(rows, lines, strict=True):
+            row += [format_share(part.captured), f"{part.lift_so_far:.2f}"]
     of = named[0] if len(named) == 1 else "each class"
     reading = (
         f"Rows ranked by their probability of {of}: how much of the class is found when only the likeliest rows are "

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -71,7 +71,7 @@ def lay_out(graph: Graph, widths: Sequence[float], gap: float) -> GraphLayout:
     half = {item: _half(item, widths) for item in x}
     left = min((place - half[item] for item, place in x.items()), default=0.0)
     x = {item: place - left for item, place in x.items()}
-    bends = [tuple((x[item], mesh.layer[item]) for item in chain) for chain in mesh.chains]
+    bends = [tuple((x[item], mesh.layer[item]) for item in own) for own in mesh.chains]
     return GraphLayout(
         tuple(x[node] for node in range(len(widths))),
         tuple(mesh.layer[node] for node in range(len(widths))),
@@ -103,8 +103,8 @@ class _Mesh:
             following += len(between)
         self.above: dict[int, list[int]] = {item: [] for item in self.layer}
         self.below: dict[int, list[int]] = {item: [] for item in self.layer}
-        for (parent, child), chain in zip(self.edges, self.chains, strict=True):
-            for upper, lower in pairwise([parent, *chain, child]):
+        for (parent, child), bends in zip(self.edges, self.chains, strict=True):
+            for upper, lower in pairwise([parent, *bends, child]):
                 self.below[upper].append(lower)
                 self.above[lower].append(upper)
         self.part = self._find_parts()
@@ -142,34 +142,27 @@ class _Mesh:
         self.layers = best
 
     def count_crossings(self) -> int:
-        return sum(_count_inversions(self._ends(upper, lower)) for upper, lower in pairwise(self.layers))
+        places = (self._near_places(number, number + 1) for number in range(len(self.layers) - 1))
+        return sum(_count_inversions(chain.from_iterable(own.values())) for own in places)
 
-    def _ends(self, upper: list[int], lower: list[int]) -> Iterator[int]:
-        place = {item: at for at, item in enumerate(lower)}
-        for item in upper:
-            yield from sorted(place[other] for other in self.below[item])
+    def _near_places(self, number: int, other: int) -> dict[int, list[int]]:
+        """Return for each item of a layer the sorted places of its neighbours in the layer above or below."""
+        near, place = self.above if other < number else self.below, {x: at for at, x in enumerate(self.layers[other])}
+        return {item: sorted(place[each] for each in near[item]) for item in self.layers[number]}
 
     def _sweep(self, down: bool) -> None:
         """Sort each layer by the mean place of its items' neighbours in the layer before."""
-        near = self.above if down else self.below
         for number in range(1, len(self.layers)) if down else range(len(self.layers) - 2, -1, -1):
-            fixed, layer = self.layers[number - 1 if down else number + 1], self.layers[number]
-            place = {item: float(at) for at, item in enumerate(fixed)}
-            scale = len(fixed) / len(layer)
-            middle = {
-                item: _mean([place[other] for other in near[item]]) if near[item] else at * scale
-                for at, item in enumerate(layer)
-            }
+            other, layer = number - 1 if down else number + 1, self.layers[number]
+            scale = len(self.layers[other]) / len(layer)
+            places = self._near_places(number, other).items()
+            middle = {item: _mean(own) if own else at * scale for at, (item, own) in enumerate(places)}
             layer.sort(key=lambda item: (self.part[item], middle[item]))
 
     def _swap(self) -> bool:
-        found = False
+        found, last = False, len(self.layers) - 1
         for number, layer in enumerate(self.layers):
-            sides = []
-            for near, other in ((self.above, number - 1), (self.below, number + 1)):
-                if 0 <= other < len(self.layers):
-                    place = {item: at for at, item in enumerate(self.layers[other])}
-                    sides.append({item: sorted(place[each] for each in near[item]) for item in layer})
+            sides = [self._near_places(number, other) for other in (number - 1, number + 1) if 0 <= other <= last]
             for at in range(len(layer) - 1):
                 one, two = layer[at : at + 2]
                 if self.part[one] != self.part[two]:
@@ -189,10 +182,10 @@ def _cross(left: Sequence[int], right: Sequence[int]) -> int:
     return sum(bisect_left(right, place) for place in left)
 
 
-def _count_inversions(values: Iterator[int]) -> int:
+def _count_inversions(values: Iterable[int]) -> int:
     """Count the pairs in which the larger comes first.
 
-    >>> _count_inversions(iter([2, 0, 1]))
+    >>> _count_inversions([2, 0, 1])
     2
     """
     met: list[int] = []
