@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 import pytest
 
-from process_runner import Processes
 from softcount.run.local import Runner, Threads
 from softcount.run.rows import HeldRows, runs_of
 
@@ -76,12 +74,6 @@ def test_rows_that_were_made_or_arranged_are_the_same_rows() -> None:
             assert np.array_equal(2 * one.values, other.values)
         joined = np.concatenate([part.values for part in halves.here])
         assert np.array_equal(joined, np.concatenate([part.values for part in rows.here]))
-
-
-def test_steps_of_the_library_run_in_other_processes() -> None:
-    with Processes(2) as processes:
-        rows = HeldRows(parts(4), processes)
-        assert sum(rows.each(attrgetter("n_rows"))) == 4 * 900
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])

@@ -1,30 +1,26 @@
-"""Threads and processes: results in the order of the tasks, the same bits whoever runs it, one BLAS thread each."""
+"""Threads: results in the order of the tasks, the same bits for any number of threads, one BLAS thread each."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
-from process_runner import Processes
 from softcount.run.local import Runner, Threads, total
 
 RUNNERS: dict[str, Callable[[], Threads]] = {
     "a thread": lambda: Threads(1),
     "threads": lambda: Threads(3),
-    "a process": lambda: Processes(1),
-    "processes": lambda: Processes(2),
 }
 
 
 @pytest.fixture
 def many_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """BLAS as it comes, with threads of its own, here and in new processes."""
+    """BLAS with threads of its own."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(2, "blas"):
@@ -41,11 +37,6 @@ def products(seed: int) -> np.ndarray:
     """Sums whose last bits depend on their order."""
     block = np.random.default_rng(seed).normal(size=(300, 40)) * 1e3
     return block.T @ block
-
-
-def who_and_how(_: int) -> tuple[int, list[int]]:
-    np.ones((2, 2)) @ np.ones((2, 2))
-    return os.getpid(), [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
 def refuse(number: int) -> int:
@@ -71,14 +62,6 @@ def test_every_runner_gives_the_same_bits() -> None:
             found[name] = total(asked, products, range(9))
     for sums in found.values():
         np.testing.assert_array_equal(sums, found["a thread"])
-
-
-@pytest.mark.usefixtures("many_threads")
-def test_workers_are_other_processes_with_one_thread_for_products() -> None:
-    with Processes(2) as runner:
-        told = list(runner.map(who_and_how, range(6)))
-    assert os.getpid() not in {pid for pid, _ in told}
-    assert all(threads == [1] * len(threads) and threads for _, threads in told)
 
 
 @pytest.mark.parametrize("name", RUNNERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -258,3 +259,15 @@ def test_a_table_is_opened_again_under_other_arguments() -> None:
     again = open_table(table, kinds={"a": "real"})
     assert again.schema["a"].kind == "real"
     assert table.schema["a"].kind == "categorical"
+
+
+def test_a_chunk_keeps_its_borders_in_a_slice_and_refuses_rows_picked_out() -> None:
+    (chunk,) = open_table({"x": [0.5, 1.5, 2.5, 3.5, 4.5]}).chunks()
+    assert chunk.borders is None
+    marked = Chunk(0, 5, chunk.reals, chunk.codes, chunk.wide, borders=np.array([0, 2, 4]))
+    sequences = pickle.loads(pickle.dumps(marked))
+    assert sequences.take(slice(1, 4)).borders.tolist() == [1]
+    assert sequences.take(slice(2, None)).borders.tolist() == [0, 2]
+    for rows in (np.array([0, 3]), slice(None, None, 2)):
+        with pytest.raises(ValueError, match="rows of sequences stay together"):
+            sequences.take(rows)

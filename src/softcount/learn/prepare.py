@@ -145,10 +145,10 @@ def tallied(
     """Rows of known class counted in one pass; levels are settled first if a family needs them."""
     cells = cells_of(table)
     chunks, settled, schema, groups = None, None, table.schema, 1 if classes is None else len(classes)
-    if plan.declared.needs_levels or not runner.shares_memory:
+    if plan.declared.needs_levels or not runner.keeps_rows:
         chunks, settled = read_all(table, plan, runner, classes)
         schema, groups = settled.schema, len(settled.classes)
-        cells = cells if runner.shares_memory else cells_of(table)  # how many rows there are is known by now
+        cells = cells if runner.keeps_rows else cells_of(table)  # how many rows there are is known by now
     model = plan.declared.model(schema, groups, cells, LABELLED_FLOOR, table.bag_width)
     if chunks is None:
         found = total(runner, partial(on_task, partial(counting, model)), table.tasks())
@@ -172,7 +172,7 @@ class _Both(NamedTuple):
 def count_classes(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
     """Counts of rows of known class; in the same pass also what `plan.beside` counts."""
     beside = plan.beside
-    if beside is None or not runner.shares_memory:
+    if beside is None or not runner.keeps_rows:
         return tallied(table, plan, runner, classes, count_labelled)
 
     def count_both(model: ClassModel, chunk: Chunk) -> _Both:

@@ -28,10 +28,8 @@ class Runner:
     """Runs work over tasks in the calling thread. Subclasses run `n_jobs` tasks at a time, or on other machines."""
 
     n_jobs = 1
-    shares_memory = True
-    """Whether changes made by the work are visible here, such as new levels of a table."""
     keeps_rows = True
-    """Whether rows are kept in this process rather than on workers."""
+    """Whether rows are kept in this process rather than on workers, so that work can change a table."""
 
     def __init__(self, spill: str | None = None) -> None:
         self.spill = Spill(spill)  # where rows are kept between passes

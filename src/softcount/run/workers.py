@@ -345,7 +345,6 @@ class WorkersEngine(Runner, ABC):
     All other work runs here, in this thread.
     """
 
-    shares_memory = False
     keeps_rows = False
     shares_disk = False
     """Whether the workers of a host share encoded parts."""

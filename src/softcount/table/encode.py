@@ -20,13 +20,13 @@ from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table.cell_values import MissingWords, distinct, numbers, refuse_infinite, without
 from softcount.table.chunk import UNKNOWN, Chunk, Settled
 from softcount.table.labels import SideColumns
-from softcount.table.levels import LevelCoder, NewLevels, Recoder, TooManyLevels, order_codes, row_of
+from softcount.table.levels import LevelCoder, Recoder, order_codes, row_of
 from softcount.table.schema import Becomes, ColumnPlan, Contradiction, Key, Kind, Schema
 from softcount.table.text_columns import TextColumn, TextPiece, WordGathering, WordReader
 
 
 class CodedChunk(Struct, frozen=True):
-    """A chunk, its missing and unseen cells by column, and new categories that the table may not know yet.
+    """A chunk, and its missing and unseen cells by column.
 
     `outside` are the rows, counted from 0, with a number that the column's guessed kind cannot hold.
     """
@@ -35,8 +35,6 @@ class CodedChunk(Struct, frozen=True):
     missing: dict[Key, int] = field(default_factory=dict)
     unseen: dict[Key, int] = field(default_factory=dict)
     outside: dict[Key, np.ndarray] = field(default_factory=dict)
-    levels: dict[Key, NewLevels] = field(default_factory=dict)
-    labels: NewLevels | None = None
 
     @property
     def weight(self) -> float:
@@ -127,8 +125,8 @@ class Encoder:
     def encode(self, piece: TablePiece, raw: Any) -> CodedChunk:
         raise NotImplementedError
 
-    def alone(self, start: int) -> Encoder:
-        """Return an encoder that holds documents of the piece that begins at this row only."""
+    def without_documents(self) -> Encoder:
+        """Return an encoder that holds no documents in memory."""
         return self
 
     def levels(self) -> dict[Key, Any]:
@@ -143,8 +141,8 @@ class ArrowEncoder(Encoder):
         self.coding, self.coders, self.numeric, self.texts = coding, coding.coders, coding.numeric, texts
         self.constants = [] if coding.closed else [plan for plan in coding.plans if is_watched(plan)]
 
-    def alone(self, start: int) -> ArrowEncoder:
-        return ArrowEncoder(self.coding, {key: text.alone(start) for key, text in self.texts.items()})
+    def without_documents(self) -> ArrowEncoder:
+        return ArrowEncoder(self.coding, {key: text.without_documents() for key, text in self.texts.items()})
 
     def encode(self, piece: TablePiece, columns: Mapping[Key, Any]) -> CodedChunk:
         """Encode one piece; a planned column that is absent is missing in every row."""
@@ -278,10 +276,7 @@ class RowCoding(Struct, frozen=True):
 
 
 class ChunkTask(Struct, frozen=True):
-    """Encodes one piece when called, in any thread of the table's process; `coded` works in any process.
-
-    `labels` and `weights` are those of its rows, unless they are columns.
-    """
+    """Encodes one piece when called, in any thread. `labels` and `weights` are those of its rows, unless columns."""
 
     piece: TablePiece
     coding: RowCoding
@@ -295,49 +290,16 @@ class ChunkTask(Struct, frozen=True):
         return found.chunk
 
     def coded(self) -> CodedChunk:
-        """Return the chunk with the counts and categories that `Table.absorb` adds to the table."""
         piece, coding = self.piece, self.coding
         raw = piece.load()
         found = coding.encoder.encode(piece, coding.renamed(raw))
         labels = coding.sides.labels_in(raw, piece.start, self.labels)
         weights = coding.sides.weights_in(raw, piece.start, self.weights)
-        chunk = replace(found.chunk, labels=labels, weights=weights)
-        new = None if coding.sides.labels is None else coding.sides.labels.vocabulary.learned
-        learned = {key: coder.vocabulary.learned for key, coder in coding.encoder.coders.items()}
-        levels = {key: met for key, met in learned.items() if met is not None}
-        return replace(found, chunk=chunk, levels=levels, labels=new)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        coding = replace(self.coding, encoder=self.coding.encoder.alone(self.piece.start))
-        return type(self), (self.piece, coding, self.tally, self.labels, self.weights)
-
-
-def absorbed(found: CodedChunk, schema: Schema, coders: Mapping[Key, LevelCoder], labels: LevelCoder | None) -> Chunk:
-    """Return the chunk in the codes of these coders, which learn its new categories."""
-    chunk, remap = found.chunk, {}
-    for key, new in found.levels.items():
-        if new[1]:
-            place = schema.places[key]
-            remap[key] = _moves(coders[key], new, getattr(chunk, place.store)[:, place.slot], chunk.start)
-    moved = None
-    if labels is not None and found.labels is not None and chunk.labels is not None:
-        moved = _moves(labels, found.labels, chunk.labels + 1, chunk.start)[1:] - 1
-    return Settled(schema, remap, [], moved).recoded(chunk)
-
-
-def _moves(coder: LevelCoder, new: NewLevels, codes: np.ndarray, start: int) -> np.ndarray:
-    """Return the local code of every code of a copy; codes of categories that the copy came with are unchanged."""
-    known, levels = new
-    try:
-        learned = coder.vocabulary.codes(levels)
-    except TooManyLevels:
-        missed = [known + 1 + i for i, level in enumerate(levels) if level not in coder.vocabulary]
-        raise coder.overflow(start + int(np.argmax(np.isin(codes, missed))) + 1) from None
-    return np.concatenate([np.arange(known + 1, dtype=np.int32), learned])
+        return replace(found, chunk=replace(found.chunk, labels=labels, weights=weights))
 
 
 class Tally:
-    """Counts of one pass; a chunk read twice counts once. A pickled tally is empty.
+    """Counts of one pass; a chunk read twice counts once.
 
     `watch` is called once with every chunk, in any order, one at a time.
     """
@@ -369,9 +331,6 @@ class Tally:
                 totals[key] = totals.get(key, 0) + count
         for key, rows in found.outside.items():
             self.outside.setdefault(key, []).append(rows + start)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tally, ()
 
 
 # -- parts of a table that are encoded on other machines: chunks stay there, and facts come back

@@ -20,9 +20,6 @@ from softcount.sources.frames import arrow_of, level_of, number_of
 from softcount.table.cell_values import MissingWords, distinct, too_large
 from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS, Becomes, ColumnPlan, Contradiction
 
-NewLevels = tuple[int, list[Any]]
-"""How many categories were known, and the new ones."""
-
 
 class TooManyLevels(Exception):
     pass
@@ -32,8 +29,7 @@ class Vocabulary:
     """Codes 1, 2, ... for the categories of a column; 0 is missing.
 
     An open vocabulary grows, from any number of threads. A closed one gives unknown categories the code after its last.
-    It also matches values of another type by spelling (1 for "1"). Pickling makes a copy, whose `copied` is the number
-    of categories it came with.
+    It also matches values of another type by spelling (1 for "1").
 
     >>> Vocabulary(["no", "yes"], closed=True).codes(["yes", "maybe", None]).tolist()
     [2, 3, 0]
@@ -44,7 +40,6 @@ class Vocabulary:
     ) -> None:
         self.closed = closed or capped
         self.room = room
-        self.copied: int | None = None
         self._lock = Lock()
         self._codes: dict[object, int] = {}
         for level in levels:
@@ -63,14 +58,9 @@ class Vocabulary:
         with self._lock:
             return list(self._codes)
 
-    @property
-    def learned(self) -> NewLevels | None:
-        """How many categories a copy came with, and the new ones; None for a vocabulary that is not a copy."""
-        return None if self.copied is None else (self.copied, self.levels[self.copied :])
-
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            state = {**vars(self), "_codes": dict(self._codes), "copied": len(self._codes)}
+            state = {**vars(self), "_codes": dict(self._codes)}
         del state["_lock"]
         return state
 

@@ -84,8 +84,6 @@ Watch = Callable[["Table"], Callable[[Chunk], None] | None]
 """Called when a pass of a table begins; returns a function that is called with every chunk, or None."""
 MetThere = Callable[["Table", RowCoding, Mapping[Key, Wanted]], Sequence[PartFacts]]
 """Reads the parts of a table on other machines by a coding, and returns their facts."""
-NOWHERE = -1
-"""A row at which no piece begins."""
 OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
 
 
@@ -291,10 +289,7 @@ class Table:
         return text_columns.gather(new, reader, parts, run)
 
     def tasks(self) -> Iterator[ChunkTask]:
-        """Yield one task per chunk, in row order; each may be called in any thread, and reads its own rows.
-
-        In another process call `task.coded()`, and pass the results to `absorb` in the order of the tasks.
-        """
+        """Yield one task per chunk, in row order; each may be called in any thread, and reads its own rows."""
         self.gather_words()
         self._tally = tally = Tally(None if self.parts.watch is None else self.parts.watch(self))
         wanted = self._wanted()
@@ -309,10 +304,7 @@ class Table:
         refuse_unequal("weights", self.sides.weights, self.n_rows)
 
     def chunks(self, run: Map = map) -> Iterator[Chunk]:
-        """Yield all chunks in row order, read with `run` as `map` (threads or processes).
-
-        A small table is kept in memory.
-        """
+        """Yield all chunks in row order, read with `run` as `map`. A small table is kept in memory."""
         self.gather_words(run)
         if self._held is not None:
             self._tally = Tally()
@@ -322,8 +314,8 @@ class Table:
             return
         room = -1 if self.holds_rows or self._texts else MOST_HELD
         held: list[CodedChunk] = []
-        for coded in run(ChunkTask.coded, self.tasks()):
-            found = self.absorb(coded)
+        for found in run(ChunkTask.coded, self.tasks()):
+            self._tally.add(found)
             room -= found.chunk.reals.nbytes + found.chunk.codes.nbytes + found.chunk.wide.nbytes
             held = [*held, found] if room >= 0 else []
             yield found.chunk
@@ -343,13 +335,6 @@ class Table:
         """Whether its rows are in memory as an array."""
         return isinstance(self.source, DenseSource | SparseSource)
 
-    def absorb(self, found: CodedChunk) -> CodedChunk:
-        """Return a chunk that was coded in another process in this table's codes, and add its counts and categories."""
-        chunk = encode.absorbed(found, self.schema, self._coders, self._side_columns.labels)
-        here = replace(found, chunk=chunk)
-        self._tally.add(here)
-        return here
-
     @property
     def has_texts(self) -> bool:
         return bool(self._texts)
@@ -357,7 +342,7 @@ class Table:
     def coding_elsewhere(self) -> tuple[RowCoding, dict[Key, Wanted]]:
         """Return the coding of parts on other machines and the columns they read; this begins a pass."""
         self._tally = Tally()
-        own = self._coding.encoder.alone(NOWHERE)  # documents in memory are not sent
+        own = self._coding.encoder.without_documents()  # documents in memory are not sent
         return replace(self._coding, encoder=own), self._wanted()
 
     def absorb_parts(self, facts: Sequence[PartFacts], starts: Sequence[int]) -> None:

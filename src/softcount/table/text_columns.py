@@ -82,11 +82,8 @@ class TextColumn(Struct):
             places = _places(self.words.columns(block.words))
         return matrix_of(block, places, 1 + len(self.words))
 
-    def alone(self, start: int) -> TextColumn:
-        """Return a copy that holds only documents of the piece that begins at this row."""
-        if start not in self.held:
-            return replace(self, held={}, chosen=None, places=NO_PLACES)
-        return replace(self, held={start: self.held[start]}, chosen=None)
+    def without_documents(self) -> TextColumn:
+        return replace(self, held={}, chosen=None, places=NO_PLACES)
 
     def settle(self, gathered: Gathered, held: dict[int, WordBlock], complete: bool) -> None:
         """Choose the words once all are gathered. If some were dropped, documents are read again."""
