@@ -76,7 +76,7 @@ class Joint(Categorical, frozen=True):
         """Return prior counts of every combination of categories; patterns with a missing cell have none."""
         return {"alpha": concentration(prior, self, setting, prod(self.shape))}
 
-    def _split(self, stats: Twofold) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(self, stats: Twofold, hyper: Hyper, how: How) -> IncompleteRows:
         """Return counts of complete combinations, and of patterns in which some cells (but not all) are missing."""
         counts = np.maximum(stats.value, 0.0)
         counts[..., 0] = 0.0
@@ -84,15 +84,12 @@ class Joint(Categorical, frozen=True):
         inside: Any = (..., *(slice(1, None),) * len(self.shape))
         whole = partial[inside].copy()
         partial[inside] = 0.0
-        return whole, partial
+        return IncompleteRows(whole, partial, hyper["alpha"], how, len(self.shape))
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        whole, partial = self._split(stats)
-        flat = whole.reshape(*stats.shape[:-1], -1)
-        if partial.any():
-            shares = SharedOut(whole, partial, hyper["alpha"], how, len(self.shape)).shares()
-        else:
-            shares = estimate_shares(flat, hyper["alpha"], how, self.name)
+        rows = self._rows(stats, hyper, how)
+        plain = not rows.partial.any()
+        shares = estimate_shares(rows.complete, hyper["alpha"], how, self.name) if plain else rows.shares()
         return {"probability": shares, "unseen": np.zeros(shares.shape[:-1])}
 
     def table(self, params: Params) -> np.ndarray:
@@ -116,26 +113,20 @@ class Joint(Categorical, frozen=True):
         return float(xlogy(stats.value, np.exp(self.table(params)[..., :-1])).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        whole, partial = self._split(stats)
-        shares = params["probability"]
-        patterns, there = add_missing_level(shares.reshape(whole.shape), len(self.shape)), partial > 0
-        ratio = np.divide(partial, patterns, out=np.zeros_like(partial), where=there)
-        counts = whole.reshape(shares.shape) + prior_counts(hyper, how)
-        behind = spread_back(ratio, len(self.shape)).reshape(shares.shape)
-        return {"probability": counts / np.maximum(shares, SMALLEST) + behind}
+        rows, shares = self._rows(stats, hyper, how), params["probability"]
+        counts = rows.complete + prior_counts(hyper, how)
+        return {"probability": counts / np.maximum(shares, SMALLEST) + rows.ratios(shares)}
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the log evidence, exact if the block has no missing cells.
 
         Incomplete rows are completed in expectation (Cheeseman and Stutz).
         """
-        whole, partial = self._split(stats)
-        if not partial.any():
-            return Categorical().evidence(Twofold.of(whole.reshape(*stats.shape[:-1], -1)), hyper)
-        params = self.estimate(stats, hyper, "mean")
-        filled = Twofold.of(
-            SharedOut(whole, partial, hyper["alpha"], "mean", len(self.shape)).filled(params["probability"])
-        )
+        rows = self._rows(stats, hyper, "mean")
+        if not rows.partial.any():
+            return Categorical().evidence(Twofold.of(rows.complete), hyper)
+        params = {"probability": rows.shares()}
+        filled = Twofold.of(rows.filled(params["probability"]))
         seen, complete = self.completed(stats, params), Categorical().completed(filled, params)
         return Categorical().evidence(filled, hyper) + seen - complete
 
@@ -217,7 +208,7 @@ def joint_of(levels: list[Sequence[object]], groups: int) -> tuple[Joint, tuple[
     return Joint(shape), tuple(product(*levels))
 
 
-class SharedOut(Struct, frozen=True):
+class IncompleteRows(Struct, frozen=True):
     """Rows of a joint table with missing cells, divided among the combinations they could be.
 
     Holds counts of complete combinations (groups x ...), counts of patterns with missing cells, and prior counts.
@@ -229,14 +220,18 @@ class SharedOut(Struct, frozen=True):
     how: How
     columns: int
 
+    @property
+    def complete(self) -> np.ndarray:
+        """Counts of complete combinations, on one axis."""
+        return self.whole.reshape(*self.whole.shape[: -self.columns], -1)
+
     def shares(self) -> np.ndarray:
         """Return the most probable shares of the combinations, to convergence.
 
         Each iteration is two EM steps and an extrapolation: with 200 plain steps, a share whose best value is 0 would
         still be near 1/200.
         """
-        flat = self.whole.reshape(self.whole.shape[0], -1)
-        shares = estimate_shares(flat, np.ones(flat.shape[-1]), "mean", "joint")
+        shares = estimate_shares(self.complete, np.ones(self.complete.shape[-1]), "mean", "joint")
         for _ in range(STEPS):
             first = self.step(shares)
             second = self.step(first)
@@ -253,16 +248,19 @@ class SharedOut(Struct, frozen=True):
 
     def filled(self, shares: np.ndarray) -> np.ndarray:
         """Return the expected counts of every combination, with one row per group."""
-        table = shares.reshape(self.whole.shape)
-        patterns, there = add_missing_level(table, self.columns), self.partial > 0
+        return np.asarray(self.complete + shares * self.ratios(shares))
+
+    def ratios(self, shares: np.ndarray) -> np.ndarray:
+        """Return the expected incomplete rows of every combination, divided by its share."""
+        patterns, there = add_missing_level(shares.reshape(self.whole.shape), self.columns), self.partial > 0
         ratio = np.divide(self.partial, patterns, out=np.zeros_like(self.partial), where=there)
-        return np.asarray((self.whole + table * spread_back(ratio, self.columns)).reshape(shares.shape))
+        return spread_back(ratio, self.columns).reshape(shares.shape)
 
     def height(self, shares: np.ndarray) -> np.ndarray:
         """Return each group's log-likelihood plus log-prior, which no step lowers."""
         patterns = add_missing_level(shares.reshape(self.whole.shape), self.columns)
         extra = {"ml": 0.0 * self.alpha, "map": self.alpha - 1.0}.get(self.how, self.alpha)
-        own = xlogy(self.whole.reshape(shares.shape) + extra, shares)
+        own = xlogy(self.complete + extra, shares)
         return np.asarray(own.sum(axis=1) + xlogy(self.partial, patterns).reshape(len(shares), -1).sum(axis=1))
 
 

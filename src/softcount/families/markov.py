@@ -143,9 +143,6 @@ class Markov(Bags, Shares, Struct, frozen=True):
     def title(self) -> str:
         return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
 
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
-        raise NotImplementedError("sequences are drawn with the names of their steps: draw_columns")
-
     def draw_columns(
         self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
     ) -> Columns:

@@ -45,7 +45,7 @@ class PointCounts(Family):
     """
 
     kind = Kind.REAL
-    facts = Facts(stack="points", has_products=False, counts_points=True)
+    facts = Facts(has_products=False, counts_points=True)
     alone = True
     signed = False
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}

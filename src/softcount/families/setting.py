@@ -68,7 +68,7 @@ class Facts(Struct, frozen=True):
     """Properties and requirements of a family."""
 
     stack: str = "features"
-    """Kind of stack that scores and counts it: "reals", "codes", "joint", "block", "bag", "points" or "features"."""
+    """Kind of stack that scores and counts it: "reals", "codes", "joint", "block", "bag" or "features"."""
     exact: bool = True
     """Whether its counts never depend on the previous parameters, whatever is missing."""
     mergeable: bool = True

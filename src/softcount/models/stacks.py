@@ -131,6 +131,10 @@ class Stack(Struct, frozen=True, eq=False):
     def node(self) -> Node:
         return self.nodes[0]
 
+    @property
+    def _is_block(self) -> bool:
+        return isinstance(self.node.key, tuple)
+
     def prepare(self, chunk: Chunk) -> Any:
         """Return the columns, and the features of all of them if counting is a product."""
         columns = chunk.reals[:, [place.slot for place in self.places]]
@@ -142,13 +146,13 @@ class Stack(Struct, frozen=True, eq=False):
         return columns, np.concatenate(parts, axis=1) if parts else None
 
     def _own(self, columns: np.ndarray, node: int) -> np.ndarray:
-        return columns if self.bundles[0].alone else columns[:, node]
+        return columns if self._is_block else columns[:, node]
 
     def column(self, chunk: Chunk, node: int = 0) -> Any:
         """Return the values of a node in a chunk: a column, or all columns of a block."""
         stored = getattr(chunk, self.places[node].store)
         slots = [place.slot for place in self.places]
-        return stored[:, slots if self.bundles[0].alone else slots[node]]
+        return stored[:, slots if self._is_block else slots[node]]
 
     def there(self, data: Any, node: int = 0) -> np.ndarray:
         """Return which rows have a value in the only node of this stack."""
@@ -221,6 +225,9 @@ class Stack(Struct, frozen=True, eq=False):
         return {self.name: stack(parts, axis=1)}
 
     def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
+        family, setting = self.node.family, self.node.setting
+        if family.facts.counts_points:  # a stack of one column
+            return {self.name: family.count_labels(self._own(data[0], 0), labels, weights, groups, setting).spread(1)}
         return self.count(data, one_hot(labels, weights, groups), None)
 
     def count_shown(self, data: Any, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
@@ -626,32 +633,3 @@ class SingleStack(Stack, frozen=True, eq=False):
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
         return {self.bundles[0].name: counts}
-
-
-class PointStack(SingleStack, frozen=True, eq=False):
-    """One column of numbers, NaN if missing; the family decides where each is counted and how it is scored."""
-
-    clamped: ClassVar[bool] = False
-
-    def prepare(self, chunk: Chunk) -> np.ndarray:
-        own = self.column(chunk)
-        self.node.family.check(own, self.node.key, chunk.start)
-        return own
-
-    def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
-        return np.ascontiguousarray(chunk.reals[:, self.places[0].slot])
-
-    def compile(self, params: Params) -> Any:
-        return self.node.family.scorable(params[self.node.key], self.node.setting)
-
-    def score(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> None:
-        out += self.node.family.score(data, compiled, self.node.setting)
-
-    def count(self, data: np.ndarray, memberships: np.ndarray, compiled: Any) -> Tallies:
-        return {self.name: self.node.family.count(data, memberships, None, self.node.setting)}
-
-    def count_labelled(self, data: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
-        return {self.name: self.node.family.count_labels(data, labels, weights, groups, self.node.setting)}
-
-    def features(self, data: np.ndarray) -> None:
-        return None

@@ -22,7 +22,7 @@ from softcount.models.base import ASSIGNED, Assign, Model, register_model
 from softcount.models.batched import ProductRows
 from softcount.models.block_stack import Block
 from softcount.models.nodes import Bundle, Node, Nodes, Params
-from softcount.models.stacks import Codes, JointCodes, Kernels, PointStack, Ragged, Reals, Stack, down_columns
+from softcount.models.stacks import Codes, JointCodes, Kernels, Ragged, Reals, Stack, down_columns
 from softcount.models.tiles import TILE, Ready, lengthen, rows_of
 from softcount.table import Settled
 from softcount.table.chunk import Chunk
@@ -31,8 +31,7 @@ from softcount.table.schema import ColumnPlace, Key, Schema
 MOST_PRODUCTS = 1 << 23
 """Largest table of features, in cells, that is made."""
 STACKS: dict[str, type[Stack]] = {
-    "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "points": PointStack,
-    "features": Stack,
+    "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "features": Stack,
 }  # fmt: skip
 """Stacks by the names that families use."""
 SHARED = ("reals", "codes")

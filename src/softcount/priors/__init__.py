@@ -7,8 +7,7 @@ and returns a new object; the same classes serve as priors and as posteriors.
 from softcount.priors.distribution import Distribution
 from softcount.priors.gamma import Gamma
 from softcount.priors.normal import NormalInverseChi2, NormalKnownVariance
-from softcount.priors.predictive import MultivariateStudentT, NegativeBinomial, StudentT
-from softcount.priors.predictive import NormalPredictive as Normal
+from softcount.priors.predictive import MultivariateStudentT, NegativeBinomial, Normal, StudentT
 from softcount.priors.shares import Beta, Dirichlet, Expert, bdeu, best_concentration, jeffreys
 from softcount.priors.wishart import NormalInverseWishart
 

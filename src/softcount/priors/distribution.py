@@ -31,9 +31,6 @@ class Distribution(Struct, frozen=True, eq=False):
     own_axes: ClassVar[int] = 0
     """Axes of the first parameter that are not groups: 1 if it has categories or columns."""
 
-    title: ClassVar[str] = ""
-    """Public name, if it differs from the name of the class."""
-
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
@@ -56,7 +53,7 @@ class Distribution(Struct, frozen=True, eq=False):
                 parts.append(f"{name}={' '.join(text.split())}")
             elif value is not None:
                 parts.append(f"{name}={value!r}")
-        return f"{self._name}({', '.join(parts)})"
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def describe(self) -> str:
         """Describe the distribution in one line."""
@@ -67,16 +64,12 @@ class Distribution(Struct, frozen=True, eq=False):
         """Whether there is one distribution per group, rather than a single one."""
         return bool(np.ndim(getattr(self, self.__struct_fields__[0])) > self.own_axes)
 
-    @property
-    def _name(self) -> str:
-        return self.title or type(self).__name__
-
     def _settle(self, axes: Mapping[str, int] | None = None, **checks: Callable[[str, Any], np.ndarray]) -> None:
         """Check the parameters and store them, broadcast to the same groups: as floats, or as read-only arrays.
 
         `axes` are the numbers of last axes that are not groups, if a parameter has any.
         """
-        values = {name: check(f"{self._name}'s {name}", getattr(self, name)) for name, check in checks.items()}
+        values = {name: check(f"{type(self).__name__}'s {name}", getattr(self, name)) for name, check in checks.items()}
         own = {name: np.shape(value)[np.ndim(value) - (axes or {}).get(name, 0) :] for name, value in values.items()}
         shapes = {name: np.shape(value)[: np.ndim(value) - len(own[name])] for name, value in values.items()}
         try:
@@ -84,7 +77,7 @@ class Distribution(Struct, frozen=True, eq=False):
         except ValueError:
             found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise DataError(
-                f"{self._name}: the parameters have different numbers of groups ({found}). "
+                f"{type(self).__name__}: the parameters have different numbers of groups ({found}). "
                 "Give each one number, or one per group."
             ) from None
         for name, value in values.items():
@@ -92,7 +85,7 @@ class Distribution(Struct, frozen=True, eq=False):
 
     def _require(self, right: ArrayLike, name: str, remedy: str) -> None:
         """Raise an error for the first value of a parameter for which `right` is false."""
-        require(right, getattr(self, name), f"{self._name}'s {name}", remedy)
+        require(right, getattr(self, name), f"{type(self).__name__}'s {name}", remedy)
 
     def _store(self, name: str, value: np.ndarray) -> None:
         kept = plain(np.array(value, dtype=float))

@@ -23,7 +23,7 @@ from softcount.priors.distribution import (
     shown,
     tail,
 )
-from softcount.priors.predictive import Belief, Next, NormalPredictive, StudentT
+from softcount.priors.predictive import Belief, Next, Normal, StudentT
 
 EITHER = "Give either values, or rows with their mean and sum_squares (of the differences from that mean)."
 
@@ -269,7 +269,7 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
         return np.asarray(np.maximum(np.asarray(self.nu), 0.0) * np.asarray(self.variance))
 
 
-class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
+class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
     """Distribution of the mean of a normal column with known `variance`: itself a normal distribution.
 
     `mean_variance` is the variance of the mean; infinite leaves the mean to the data.
@@ -311,9 +311,9 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
         self._proper()
         return self.mean
 
-    def _next(self) -> NormalPredictive:
+    def _next(self) -> Normal:
         self._proper()
-        return NormalPredictive(self.mean, self.mean_variance + np.asarray(self.variance))
+        return Normal(self.mean, self.mean_variance + np.asarray(self.variance))
 
     def log_evidence(
         self,
@@ -350,11 +350,11 @@ class NormalKnownVariance(Belief[NormalPredictive], frozen=True, eq=False):
         known = f"the variance is known to be {shown(self.variance)}"
         return f"a mean of {shown(self.mean)}, give or take {spread}; {known}"
 
-    def _location(self) -> NormalPredictive:
+    def _location(self) -> Normal:
         self._proper()
         remedy = "The mean is certain, so it has no density: a belief needs a mean_variance above 0."
         self._require(np.asarray(self.mean_variance) > 0, "mean_variance", remedy)
-        return NormalPredictive(self.mean, self.mean_variance)
+        return Normal(self.mean, self.mean_variance)
 
     def _proper(self) -> None:
         remedy = "Nothing is known of the mean yet: update with data first, or give a finite mean_variance."

@@ -182,14 +182,12 @@ class MultivariateStudentT(Predictive, frozen=True, eq=False):
         return f"around {shown(self.location)}, tails of {shown(self.df)} degrees of freedom"
 
 
-class NormalPredictive(Predictive, frozen=True, eq=False):
+class Normal(Predictive, frozen=True, eq=False):
     """Normal distribution: the predictive distribution of the next row if the variance is known.
 
-    >>> round(NormalPredictive(0, 4).quantile(0.975), 4)
+    >>> round(Normal(0, 4).quantile(0.975), 4)
     3.9199
     """
-
-    title = "Normal"
 
     mean: Number
     variance: Number

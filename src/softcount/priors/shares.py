@@ -484,7 +484,16 @@ def best_concentration(counts: ArrayLike, least: float = LEAST, most: float = MO
         raise DataError(f"counts have shape {table.shape}. Give groups x levels.")
     right = np.isfinite(table) & (table >= 0)
     require(right, table, "a count", "Counts are finite and 0 or more.", ("group", "level"))
-    evidence = _SharedEvidence(table)
+    # Equal counts give equal terms: each distinct count is evaluated once, weighted by its frequency.
+    totals = table.sum(axis=1)
+    cells, cell_times = np.unique(table[table > 0], return_counts=True)
+    totals, total_times = np.unique(totals[totals > 0], return_counts=True)
+
+    def evidence(log_concentration: float) -> float:
+        a = float(np.exp(log_concentration))
+        gained = cell_times @ np.asarray(log_rising(a, cells))
+        return float(gained - total_times @ np.asarray(log_rising(a * table.shape[1], totals)))
+
     grid = np.linspace(np.log(least), np.log(most), STEPS)
     heights = np.array([evidence(point) for point in grid])
     if np.ptp(heights) <= 1e-10 * (1 + np.abs(heights).max()):
@@ -496,21 +505,3 @@ def best_concentration(counts: ArrayLike, least: float = LEAST, most: float = MO
     found = minimize_scalar(lambda p: -evidence(p), bounds=(low, high), method="bounded", options={"xatol": 1e-10})
     point = max((float(found.x), float(grid[best])), key=evidence)
     return float(np.clip(float(np.exp(point)), least, most))
-
-
-class _SharedEvidence:
-    """The log marginal likelihood of all groups as a function of the logarithm of the concentration.
-
-    Equal counts give equal terms, so each distinct count is evaluated once, weighted by its frequency.
-    """
-
-    def __init__(self, table: np.ndarray) -> None:
-        self.levels = table.shape[1]
-        self.cells, self.cell_times = np.unique(table[table > 0], return_counts=True)
-        totals = table.sum(axis=1)
-        self.totals, self.total_times = np.unique(totals[totals > 0], return_counts=True)
-
-    def __call__(self, log_concentration: float) -> float:
-        a = float(np.exp(log_concentration))
-        gained = self.cell_times @ np.asarray(log_rising(a, self.cells))
-        return float(gained - self.total_times @ np.asarray(log_rising(a * self.levels, self.totals)))
