@@ -15,7 +15,7 @@ from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
 from softcount.errors import DataError
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.pictures.drawing import stack
-from softcount.pictures.text import axis, printable, spark
+from softcount.pictures.text import axis, printable, shorten, spark
 from softcount.table.schema import apart, labels
 
 CLOSE = 1e-9
@@ -145,9 +145,8 @@ def _sparklines(courses: Mapping[str, np.ndarray]) -> list[str]:
     """Return one line of block characters per course; longer courses are thinned to ACROSS values."""
     top, lines = max(1.0, *(float(np.nan_to_num(course).max()) for course in courses.values())), []
     for name, course in zip(map(printable, courses), courses.values(), strict=True):
-        short = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
         places = np.round(np.linspace(0, len(course) - 1, min(ACROSS, len(course)))).astype(int)
-        lines.append(f"{short:<{LONGEST}} {spark(course[places], top)}")
+        lines.append(f"{shorten(name, LONGEST):<{LONGEST}} {spark(course[places], top)}")
     return lines
 
 

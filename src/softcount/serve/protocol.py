@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +25,6 @@ class Refused(Exception):
 LARGEST = 1.7976931348623157e308
 MOST_CELLS = 1_000_000
 """Cells of a request as the model reads it, and of its answer: about 20 MB of JSON."""
-WRITTEN = 10_000
-"""Cells written as JSON at a time; other threads wait meanwhile.
-
-249 MB in one piece blocked /v2/health/live for 20 s.
-"""
 
 
 class Tensor(Struct, frozen=True):
@@ -138,25 +132,15 @@ def write_response(model: str, request: InferRequest, response: InferResponse) -
     for name in wanted:
         if name not in known:
             raise Refused(400, f"there is no output {wording.cell(name)}. The outputs are {wording.and_others(known)}.")
-    document: dict[str, Any] = {"model_name": model}
-    if request.id is not None:
-        document["id"] = request.id
-    if response.note:
-        document["parameters"] = {"note": response.note}
-    body = bytearray(_json(document)[:-1] + b',"outputs":[')
-    for place, name in enumerate(wanted):
+    outputs = []
+    for name in wanted:
         tensor, cells = known[name]
         shape = [request.n_rows if size < 0 else size for size in tensor.shape]
-        head = {"name": name, "datatype": tensor.datatype, "shape": shape}
-        body += b"," * bool(place) + _json(head)[:-1] + b',"data":['
-        for start in range(0, len(cells), WRITTEN):
-            body += b"," * bool(start) + _json(cells[start : start + WRITTEN])[1:-1]
-        body += b"]}"
-    return bytes(body + b"]}")
-
-
-def _json(document: Any) -> bytes:
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+        outputs.append({"name": name, "datatype": tensor.datatype, "shape": shape, "data": cells})
+    parameters = {"note": response.note} if response.note else None
+    document = {"model_name": model, "id": request.id, "parameters": parameters, "outputs": outputs}
+    # A million numbers take 0.12 s, in which other threads wait.
+    return msgspec.json.encode({key: value for key, value in document.items() if value is not None})
 
 
 def finite(number: float) -> float:
