@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.fitted.network import exact_codes, level_places
 from softcount.learn.networks import end_to_end
 from softcount.models.base import Problem
 from softcount.run.local import _libraries, one_blas_thread
@@ -77,12 +76,11 @@ def test_where_numbers_hang_on_levels_the_rows_tell_the_likelihood() -> None:
 
 def test_levels_given_as_they_are_answer_as_a_table_that_is_read() -> None:
     fit = fitted(rows_of(5, holes=0.1)).fitted_
-    places = level_places(fit.net)
     asked = 0
     for names in ([], ["text"], ["whole", "truth"], ["word", "text", "truth"]):
         for cells in product(*(LEVELS[name] for name in names)):
             given = dict(zip(names, cells, strict=True))
-            found = exact_codes(fit.net, places, given)
+            found = fit.exact_codes(given)
             assert found is not None
             np.testing.assert_array_equal(found, fit._read(given).codes)
             asked += 1
@@ -94,13 +92,13 @@ def test_levels_given_as_they_are_answer_as_a_table_that_is_read() -> None:
 )
 def test_what_is_no_level_word_for_word_is_read_as_a_table(given: dict[str, Any]) -> None:
     fit = fitted(rows_of(6)).fitted_
-    assert exact_codes(fit.net, level_places(fit.net), given) is None
+    assert fit.exact_codes(given) is None
 
 
 def test_a_number_that_is_cut_is_never_taken_for_the_name_of_an_interval() -> None:
     rows = rows_of(7) | {"size": np.random.default_rng(7).normal(size=300).tolist()}
     fit = sc.BayesNet([("size", "text")], cut={"size": 3}).fit(rows).fitted_
-    assert exact_codes(fit.net, level_places(fit.net), {"size": fit.levels["size"][0]}) is None
+    assert fit.exact_codes({"size": fit.levels["size"][0]}) is None
     assert (fit.query("size", {"text": "a"}).shares > 0).all()
     for name in fit.levels["size"]:
         assert fit.query("text", {"size": name}) != fit.query("text")

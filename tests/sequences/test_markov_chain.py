@@ -98,8 +98,8 @@ def test_back_off_is_kneser_and_neys(ends: bool) -> None:
     levels = oracle.counted(lines, 3, ends)
     after = [*"abcde", *([oracle.END] if ends else [])]
     settled = [level_discounts(level, chain.counts_.alphabet.base) for level in shared_levels(chain.counts_)]
-    otherwise = [(found.discounts[0], found.strength) for found in settled]
-    assert [found.strength > 0 for found in settled] == [True, True, False, False]
+    otherwise = [(float(discounts[0]), strength) for discounts, strength in settled]
+    assert [strength > 0 for _, strength in otherwise] == [True, True, False, False]
     for context in [("a", "b", "c"), ("e", "e", "e"), ("b",), (), ("a", "d"), ("c", "a", "b")]:
         right = oracle.kneser_ney_after(levels, after, context, otherwise)
         assert as_oracle(chain)(context) == pytest.approx(right, rel=1e-9)

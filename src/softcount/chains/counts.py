@@ -362,25 +362,15 @@ LARGEST = 3
 """Counts of at least this have one common discount."""
 
 
-class LevelDiscounts(Struct, frozen=True):
-    """Discounts of counts of 1, of 2, and of 3 or more, and the strength of the prior counts."""
-
-    discounts: tuple[float, float, float]
-    strength: float = 0.0
-
-    def of(self, counts: np.ndarray) -> np.ndarray:
-        """Return the discount of each count, at most the count itself."""
-        place = np.clip(np.rint(counts), 1, LARGEST).astype(np.int64) - 1
-        return np.asarray(np.minimum(np.array(self.discounts)[place], counts))
-
-
 def back_off(counts: ContextCounts) -> Predictions:
     """Predict with Kneser-Ney discounting; discounts and strengths are estimated for each length of context."""
     alphabet = counts.alphabet
     shares = []
     for level in shared_levels(counts):
-        found = level_discounts(level, alphabet.base)
-        shares.append(ContextShares.of(level, alphabet.base, found.of(level.counts), found.strength))
+        discounts, strength = level_discounts(level, alphabet.base)
+        place = np.clip(np.rint(level.counts), 1, LARGEST).astype(np.int64) - 1
+        taken = np.minimum(discounts[place], level.counts)
+        shares.append(ContextShares.of(level, alphabet.base, taken, strength))
     measure = np.full(alphabet.predicted, 1.0 / alphabet.predicted)
     return Predictions(alphabet, tuple(shares), measure, False)
 
@@ -394,21 +384,25 @@ def shared_levels(counts: ContextCounts) -> list[ContextLevel]:
     return levels
 
 
-def level_discounts(level: ContextLevel, base: int) -> LevelDiscounts:
-    """Estimate discounts from the numbers of counts of 1 to 4, or by marginal likelihood if none is 1 or none 2."""
+def level_discounts(level: ContextLevel, base: int) -> tuple[np.ndarray, float]:
+    """Return the discounts of counts of 1, of 2, and of 3 or more, and the strength of the prior counts.
+
+    They are estimated from the numbers of counts of 1 to 4, or by marginal likelihood if none is 1 or none 2.
+    """
     ones, twos, threes, fours = (int(np.count_nonzero(np.rint(level.counts) == size)) for size in (1, 2, 3, 4))
     if not ones or not twos:
-        return best_discount(level, base)
+        discount, strength = best_discount(level, base)
+        return np.full(LARGEST, discount), strength
     share = ones / (ones + 2 * twos)
     if not threes or not fours:
-        return LevelDiscounts((share, share, share))
+        return np.full(LARGEST, share), 0.0
     raw = (1 - 2 * share * twos / ones, 2 - 3 * share * threes / twos, 3 - 4 * share * fours / threes)
     # Without a floor, a context that has only large counts would leave nothing to symbols never seen after it.
-    first, second, third = (float(np.clip(d, share / 10, size - 0.01)) for size, d in enumerate(raw, start=1))
-    return LevelDiscounts((first, second, third))
+    return np.clip(raw, share / 10, np.arange(1, LARGEST + 1) - 0.01), 0.0
 
 
-def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
+def best_discount(level: ContextLevel, base: int) -> tuple[float, float]:
+    """Return the discount of all counts and the strength with the largest marginal likelihood."""
     from scipy.optimize import minimize
 
     counts = np.maximum(level.counts, 1.0)
@@ -437,8 +431,7 @@ def best_discount(level: ContextLevel, base: int) -> LevelDiscounts:
     options = {"xatol": 1e-4, "fatol": 1e-7, "maxiter": 300}
     starts = [np.array([_logit(discount), np.log(strength)]) for discount, strength in STARTS]
     ends = [minimize(loss, start, method="Nelder-Mead", options=options) for start in starts]
-    discount, strength = read(min(ends, key=lambda end: float(end.fun)).x)
-    return LevelDiscounts((discount, discount, discount), strength)
+    return read(min(ends, key=lambda end: float(end.fun)).x)
 
 
 def _logit(share: float) -> float:

@@ -15,7 +15,7 @@ from softcount.errors import DataError, ResourceError
 from softcount.explore.classes import level_document, note_left_out
 from softcount.explore.numbers import number_document, pack
 from softcount.fitted.answers import labels_in
-from softcount.fitted.network import FittedNet, NumberNode
+from softcount.fitted.network import FittedNet
 from softcount.models.nodes import Node
 from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
@@ -36,15 +36,13 @@ def network_document(model: FittedNet) -> Document:
     nodes = [_node(model, new, node.key, names) for new, node in enumerate(net.with_levels)]
     leaves: list[Document] = []
     left_out: list[str] = []
-    for place, (own, scope) in enumerate(zip(net.stacks, net.parents_of_leaves, strict=True)):
+    for own, scope in zip(net.stacks, net.parents_of_leaves, strict=True):
         if len(own.nodes) > 1 or own.nodes[0].family.words_of(own.nodes[0].setting) is not None:
             left_out += [names[node.key] for node in own.nodes]
         else:
-            number = NumberNode(net, model.estimates, model.compiled[1][place], place, 0)
             node = own.nodes[0]
             params = node.family.scorable(model.estimates[node.key], node.setting)
-            nothing = Evidence(np.full((1, len(net.sizes)), -1))
-            shares = model.questions.posterior(number.scope, nothing).ravel() if number.scope else np.ones(1)
+            [shares] = model.configuration_shares(scope, Evidence(np.full((1, len(net.sizes)), -1)))
             leaf = number_document(shares, node.family, params, node)
             leaves.append(leaf | {"name": names[node.key], "scope": list(scope)})
     tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])

@@ -181,10 +181,13 @@ class BifReader:
         self.at += bool(found)
         return found
 
-    def names(self, marks: str, where: str) -> Groups:
-        """Take a list within two marks, split into groups at commas and bars."""
-        token, (opening, closing) = self.tokens[self.at], marks
-        if len(token) > 1 and token[0] + token[-1] == marks:  # a pair in parentheses looks like an interval
+    def names(self, opening: str, closing: str, where: str) -> Groups:
+        """Take a list within two marks, split into groups at commas and bars.
+
+        A pair in parentheses was taken for an interval.
+        """
+        token = self.tokens[self.at]
+        if len(token) > 1 and token[0] == opening and token[-1] == closing:
             self.at += 1
             return [[part.strip()] for part in token[1:-1].split(",")]
         self.expect(opening, where)
@@ -200,13 +203,9 @@ class BifReader:
         self.at += 1
         return [group for group in found if group]
 
-    def skip_to(self, marks: Collection[str]) -> list[str]:
-        """Move to the next of some marks, and return the tokens before it."""
-        tokens, start, at = self.tokens, self.at, self.at
-        while tokens[at] not in marks:
-            at += 1
-        self.at = at
-        return tokens[start:at]
+    def skip_to(self, marks: Collection[str]) -> None:
+        while self.tokens[self.at] not in marks:
+            self.at += 1
 
     def skip_property(self) -> None:
         self.skip_to(STOPS)
@@ -234,7 +233,7 @@ class BifReader:
                 self._read_variable(at)
             elif block == "probability":
                 tables.append(self.at)
-                self.names("()", AFTER_PROBABILITY)
+                self.names("(", ")", AFTER_PROBABILITY)
                 self.skip_block(at)
             elif block == "network":
                 while self.name():
@@ -280,9 +279,9 @@ class BifReader:
         at = self.at
         if not self.take("discrete"):
             raise self.error(f"only 'type discrete' is known; it is something else {where}.")
-        size = self.names("[]", where) if self.tokens[self.at].startswith("[") else []
+        size = self.names("[", "]", where) if self.tokens[self.at].startswith("[") else []
         announced = "".join(word for group in size for word in group)  # kept as text: any number of digits
-        groups = self.names("{}", where)
+        groups = self.names("{", "}", where)
         levels = join_names(groups, lambda names: str(len(names)) == announced if announced else len(names) > 1)
         if announced and str(len(levels)) != announced:
             raise self.error(f"{cell(announced)} levels are announced and {len(levels)} given {where}.", at)
@@ -291,7 +290,7 @@ class BifReader:
 
     def _read_table(self) -> None:
         heading = self.at
-        names = join_names(self.names("()", AFTER_PROBABILITY), lambda names: all(x in self.levels for x in names))
+        names = join_names(self.names("(", ")", AFTER_PROBABILITY), lambda names: all(x in self.levels for x in names))
         if not names:
             raise self.error("a node's name is missing after 'probability ('.", heading)
         name, *parents = names
@@ -360,7 +359,7 @@ class BifReader:
             return len(names) == len(places) and all(map(dict.__contains__, places, names))
 
         at = self.at
-        names = join_names(self.names("()", f"in the table of node {cell(name)}"), fits)
+        names = join_names(self.names("(", ")", f"in the table of node {cell(name)}"), fits)
         if len(names) != len(places):
             raise self._table_error(name, f"has an entry for {len(names)} parents instead of {len(places)}", at)
         configuration = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import call
 from typing import Any
@@ -41,7 +41,7 @@ from softcount.fitted.derived_columns import with_derived, with_derived_fills
 from softcount.fitted.fitted import FittedTable
 from softcount.fitted.network_rows import anomaly_scores, explained_rows, level_number
 from softcount.models.network import Net, NetRows, levels_of
-from softcount.models.nodes import Imagined, Node, Params
+from softcount.models.nodes import Imagined, Node
 from softcount.models.numeric_parts import NumberPart
 from softcount.models.stacks import Kernels, Stack
 from softcount.networks.elimination import ROOM, Evidence
@@ -53,8 +53,6 @@ from softcount.table import Chunk, Table
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema, labels
 from softcount.table.text_columns import Map
 
-LevelPlaces = Mapping[tuple[Key, type, Any], tuple[int, int]]
-"""(node, type, category) -> (index among the discrete nodes, index of the category)."""
 EXACT = (str, bool, int, float)
 """Types of cells that match a category only if they are equal to it."""
 SURE = (str, bool, int, float, np.generic)
@@ -81,27 +79,6 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
 def is_sure(value: Any) -> bool:
     """Return whether a given value is a single category or number."""
     return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
-
-
-def level_places(net: Net) -> LevelPlaces:
-    """Index every category of the discrete nodes, except discretised numbers, whose values lie anywhere in a bin."""
-    return {
-        (node.key, type(level), level): (new, code)
-        for new, node in enumerate(net.with_levels)
-        if node.key not in net.cuts
-        for code, level in enumerate(levels_of(node) or ())
-    }
-
-
-def exact_codes(net: Net, places: LevelPlaces, sure: Mapping[Key, Any]) -> np.ndarray | None:
-    """Return one row of codes if all given values are categories; None if they must be read as a table."""
-    found = np.full((1, len(net.sizes)), -1)
-    for key, value in sure.items():
-        place = places.get((key, type(value), value)) if type(value) in EXACT else None
-        if place is None:
-            return None
-        found[0, place[0]] = place[1]
-    return found
 
 
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
@@ -160,23 +137,17 @@ def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
 class NumberNode(Struct, frozen=True):
     """A numeric node: the index of its leaf, and its position `want` in that leaf."""
 
-    net: Net
-    estimates: Params
-    compiled: Any
+    fitted: FittedNet
     leaf: int
     want: int
 
-    @classmethod
-    def of(cls, key: Key, net: Net, estimates: Params, compiled: tuple[Any, list[Any]]) -> NumberNode:
-        for leaf, own in enumerate(net.stacks):
-            for want, node in enumerate(own.nodes):
-                if node.key == key:
-                    return cls(net, estimates, compiled[1][leaf], leaf, want)
-        raise DataError(f"{key!r} is not a number of this network.")
-
     @property
     def stack(self) -> Stack:
-        return self.net.stacks[self.leaf]
+        return self.fitted.net.stacks[self.leaf]
+
+    @property
+    def compiled(self) -> Any:
+        return self.fitted.compiled[1][self.leaf]
 
     @property
     def node(self) -> Node:
@@ -184,12 +155,12 @@ class NumberNode(Struct, frozen=True):
 
     @property
     def _public(self) -> Own:
-        return self.node.family.public(self.estimates[self.node.key], self.node.setting)
+        return self.node.family.public(self.fitted.estimates[self.node.key], self.node.setting)
 
     @property
     def scope(self) -> tuple[int, ...]:
         """The discrete nodes that its leaf depends on."""
-        return self.net.parents_of_leaves[self.leaf]
+        return self.fitted.net.parents_of_leaves[self.leaf]
 
     def means(self, data: Any) -> np.ndarray:
         """Return (rows x configurations) expected values given the other numbers of the leaf; one row if all agree."""
@@ -200,7 +171,7 @@ class NumberNode(Struct, frozen=True):
 
     def holes(self, chunk: Chunk) -> np.ndarray:
         """Mark (rows x its columns) missing cells that can be imputed; a missing text stays missing."""
-        places = [self.net.schema.places[column] for column in self.node.columns]
+        places = [self.fitted.schema.places[column] for column in self.node.columns]
         if any(place.store != "reals" for place in places):
             return np.zeros((chunk.n_rows, 0), dtype=bool)
         return np.asarray(np.isnan(chunk.reals[:, [place.slot for place in places]]))
@@ -218,7 +189,7 @@ class NumberNode(Struct, frozen=True):
         own = self.stack
         if isinstance(own, NumberPart):
             return own.conditional(self.compiled, ready.leaves[self.leaf][0][0], self.want)
-        return self.node.family, self.node.family.scorable(self.estimates[self.node.key], self.node.setting)
+        return self.node.family, self.node.family.scorable(self.fitted.estimates[self.node.key], self.node.setting)
 
     def hidden_in(self, ready: NetRows) -> tuple[NetRows, int | None]:
         """Hide this node in the rows; the second value is the leaf to leave out if all of it is hidden, or None."""
@@ -355,9 +326,13 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
 
     def _shares(self, number: NumberNode, evidence: Evidence) -> np.ndarray:
         """Return (rows x configurations) probabilities of the discrete nodes that the leaf of a number depends on."""
-        if not number.scope:
+        return _require_possible(self.configuration_shares(number.scope, evidence))
+
+    def configuration_shares(self, scope: Sequence[int], evidence: Evidence) -> np.ndarray:
+        """Return (rows x configurations) probabilities of some discrete nodes; ones if there are none."""
+        if not scope:
             return np.ones((evidence.rows, 1))
-        return _require_possible(self.questions.posterior(number.scope, evidence).reshape(evidence.rows, -1))
+        return self.questions.posterior(scope, evidence).reshape(evidence.rows, -1)
 
     def counted(self, table: Table) -> Counts:
         total: Counts | None = None
@@ -377,7 +352,11 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         return self.net.discrete.number[of]
 
     def number(self, of: Key) -> NumberNode:
-        return NumberNode.of(of, self.net, self.estimates, self.compiled)
+        for leaf, own in enumerate(self.net.stacks):
+            for want, node in enumerate(own.nodes):
+                if node.key == of:
+                    return NumberNode(self, leaf, want)
+        raise DataError(f"{of!r} is not a number of this network.")
 
     def is_number(self, of: Key) -> bool:
         self.net.graph.place(of)  # raises an error for an unknown node
@@ -392,7 +371,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         """Return one row of the given values, and its evidence on the discrete nodes."""
         known = mapping(given)
         sure, soft = split(self.net, known)
-        codes = exact_codes(self.net, self._level_places, sure)
+        codes = self.exact_codes(sure)
         if codes is None:
             ready = self._read(sure)
             found = self.evidence(ready)
@@ -411,9 +390,28 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
                 found = found.with_factor(number.scope, logs[None])
         return ready, found
 
+    def exact_codes(self, sure: Mapping[Key, Any]) -> np.ndarray | None:
+        """Return one row of codes if all given values are categories; None if they must be read as a table."""
+        found = np.full((1, len(self.net.sizes)), -1)
+        for key, value in sure.items():
+            place = self._level_places.get((key, type(value), value)) if type(value) in EXACT else None
+            if place is None:
+                return None
+            found[0, place[0]] = place[1]
+        return found
+
     @cached_property
-    def _level_places(self) -> LevelPlaces:
-        return level_places(self.net)
+    def _level_places(self) -> dict[tuple[Key, type, Any], tuple[int, int]]:
+        """(node, type, category) -> (index among the discrete nodes, index of the category).
+
+        Discretised numbers are left out: their values lie anywhere in a bin.
+        """
+        return {
+            (node.key, type(level), level): (new, code)
+            for new, node in enumerate(self.net.with_levels)
+            if node.key not in self.net.cuts
+            for code, level in enumerate(levels_of(node) or ())
+        }
 
     @cached_property
     def _unseen_leaves(self) -> list[Any]:

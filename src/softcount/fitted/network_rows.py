@@ -138,7 +138,7 @@ def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
         share = joint / np.where(parents > 0, parents, 1.0)
         found[node.key] = float(-xlogy(joint, share).sum())
     for key, scope in net.levels_above.items():
-        shares = fitted.questions.posterior(scope, nothing)[0].ravel() if scope else np.ones(1)
+        [shares] = fitted.configuration_shares(scope, nothing)
         node = net.nodes[key]
         found[key] = float(shares @ np.asarray(node.family.average_surprise(fitted.estimates[key], node.setting)))
     return found

@@ -110,7 +110,8 @@ def eliminate(
     return best
 
 
-def _bits(mask: int) -> Iterator[int]:
+def bits(mask: int) -> Iterator[int]:
+    """Yield the members of a set of nodes given as a bit mask, in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -122,14 +123,14 @@ Score = Callable[[dict[int, int], list[float], int], tuple[float, ...]]
 
 def _fill_first(near: dict[int, int], logs: list[float], node: int) -> tuple[float, ...]:
     mine, fill, weight = near[node], 0, logs[node]
-    for other in _bits(mine):
+    for other in bits(mine):
         fill += (mine & ~near[other]).bit_count() - 1
         weight += logs[other]
     return fill, weight
 
 
 def _weight_first(near: dict[int, int], logs: list[float], node: int) -> tuple[float, ...]:
-    return (logs[node] + sum(logs[other] for other in _bits(near[node])),)
+    return (logs[node] + sum(logs[other] for other in bits(near[node])),)
 
 
 def _greedy(near: dict[int, int], sizes: Sequence[int], score: Score, most_cells: int) -> Elimination:
@@ -146,7 +147,7 @@ def _greedy(near: dict[int, int], sizes: Sequence[int], score: Score, most_cells
             continue
         del scores[node]
         mine = near.pop(node)
-        clique = tuple(_bits(mine))
+        clique = tuple(bits(mine))
         order.append(node)
         neighbours.append(clique)
         if logs[node] + sum(logs[other] for other in clique) > most:
@@ -162,13 +163,13 @@ def _greedy(near: dict[int, int], sizes: Sequence[int], score: Score, most_cells
 def _join(near: dict[int, int], node: int, mine: int) -> Iterator[int]:
     """Connect the neighbours of an eliminated node with each other. Return all nodes whose score may have changed."""
     touched, own = mine, 1 << node
-    for other in _bits(mine):
+    for other in bits(mine):
         before = near[other] ^ own
         after = before | mine & ~(1 << other)
         near[other] = after
         if after != before:
             touched |= after
-    return _bits(touched)
+    return bits(touched)
 
 
 def _refusal(

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
-from softcount.networks.elimination import Evidence
+from softcount.networks.elimination import Evidence, bits
 from softcount.networks.expected_counts import IncompleteRows
 from softcount.networks.network import Graph
 from softcount.networks.queries import Questions
@@ -213,7 +213,7 @@ def exact_search(families: FamilyScores) -> Parents:
     totals, last = np.zeros(1 << count), np.zeros(1 << count, dtype=int)
     for nodes in range(1, 1 << count):
         found = -np.inf
-        for node in _members(nodes):
+        for node in bits(nodes):
             rest = nodes ^ (1 << node)
             total = totals[rest] + best[node][0][rest]
             if total > found + families.tie:
@@ -224,7 +224,7 @@ def exact_search(families: FamilyScores) -> Parents:
     while nodes:
         node = int(last[nodes])
         nodes ^= 1 << node
-        parents[node] = _members(int(best[node][1][nodes]))
+        parents[node] = tuple(bits(int(best[node][1][nodes])))
     return tuple(parents)
 
 
@@ -241,10 +241,6 @@ def _best_within(families: FamilyScores, node: int) -> tuple[np.ndarray, np.ndar
         scores[more] = np.where(worse, scores[without], scores[more])
         chosen[more] = np.where(worse, chosen[without], chosen[more])
     return scores, chosen
-
-
-def _members(nodes: int) -> tuple[int, ...]:
-    return tuple(node for node in range(nodes.bit_length()) if nodes >> node & 1)
 
 
 # Search with either method: exact for few nodes, hill climbing for more.

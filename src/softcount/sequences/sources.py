@@ -66,14 +66,13 @@ def long_table(
         number.setdefault(names[place], len(number))
     places = np.array([number.get(name, -1) for name in names], dtype=np.int64)[places]
     names = list(number)
-    when, spelt = (None, ()) if order is None else _times(order, columns.pop(order), words)
+    rows, notes = _sort_rows(sequence, order, names, places, columns, words)
     weights = None
     if weight is not None:
         weights = numbers(columns.pop(weight), words, weight, 0, padded=True)
         _refuse_missing(weight, np.isnan(weights))
     if not columns:
         raise DataError("no column is left for the steps themselves besides those named.")
-    rows, notes = _sort_rows(sequence, order, names, places, when)
     lengths = np.bincount(places, minlength=len(names)).astype(np.int64)
     if weights is not None:
         each = weights[rows]
@@ -88,7 +87,7 @@ def long_table(
             )
     if (np.diff(rows) != 1).any():
         columns = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
-    notes = (*source.notes, *spelt, *notes)
+    notes = (*source.notes, *notes)
     return Steps(columns, lengths, names, weights, notes, not source.named, source.text_file, source.verbatim)
 
 
@@ -149,13 +148,19 @@ def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tupl
 
 
 def _sort_rows(
-    sequence: Key, order: Key | None, names: Sequence[Any], places: np.ndarray, when: np.ndarray | None
+    sequence: Key,
+    order: Key | None,
+    names: Sequence[Any],
+    places: np.ndarray,
+    columns: dict[Key, Any],
+    words: MissingWords,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The rows in the order in which they are steps, and a note where they did not stand so."""
-    if when is None or order is None:
+    """The rows in the order in which they are steps, and notes on how; takes the order column out of `columns`."""
+    if order is None:
         return np.argsort(places, kind="stable"), (
             f"no order column: rows of one {sequence!r} are steps as they stand",
         )
+    when, notes = _times(order, columns.pop(order), words)
     rows = np.lexsort((when, places))
     here, at = places[rows], when[rows]
     again = np.flatnonzero((here[1:] == here[:-1]) & (at[1:] == at[:-1]))
@@ -168,9 +173,9 @@ def _sort_rows(
         )
     moved = np.unique(here[1:][(here[1:] == here[:-1]) & (rows[1:] < rows[:-1])])
     if not len(moved):
-        return rows, ()
+        return rows, notes
     were = wording.count(len(moved), "sequence was", "sequences were")
-    return rows, (f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}",)
+    return rows, (*notes, f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}")
 
 
 # Sequences that are nested in Python or in Arrow: lists of lists, of arrays, of frames; columns of lists.
@@ -480,8 +485,8 @@ def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str
         return found
     wording.refuse_unknown(found.columns, order, "order")
     columns = dict(found.columns)
-    when, spelt = _times(order, columns.pop(order), MissingWords.of(missing, found.text_file))
     places = np.repeat(np.arange(len(found.lengths)), found.lengths)
-    rows, notes = _sort_rows("sequence", order, found.names, places, when)
+    words = MissingWords.of(missing, found.text_file)
+    rows, notes = _sort_rows("sequence", order, found.names, places, columns, words)
     taken = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
-    return replace(found, columns=taken, notes=(*found.notes, *spelt, *notes))
+    return replace(found, columns=taken, notes=(*found.notes, *notes))
