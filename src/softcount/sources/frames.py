@@ -220,7 +220,7 @@ def text_bytes(table: Any) -> int:
 
 
 class ColumnRows(Struct, frozen=True):
-    """Some rows of Arrow columns; only those are pickled."""
+    """Some rows of Arrow columns."""
 
     columns: Mapping[Key, Any]
     start: int
@@ -229,25 +229,9 @@ class ColumnRows(Struct, frozen=True):
     def __call__(self) -> Mapping[Key, Any]:
         return {key: column.slice(self.start, self.count) for key, column in self.columns.items()}
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        columns = list(self().values())
-        if not columns:
-            return ColumnRows, ({}, 0, 0)
-        # Unlike Arrow's own pickles, a stream leaves out the rows around a slice.
-        table = pa.table(columns, names=[str(place) for place in range(len(columns))])
-        out = pa.BufferOutputStream()
-        with pa.ipc.new_stream(out, table.schema) as stream:
-            stream.write_table(table)
-        return _unpack, (list(self.columns), out.getvalue().to_pybytes())
-
-
-def _unpack(keys: Sequence[Key], packed: bytes) -> ColumnRows:
-    table = pa.ipc.open_stream(packed).read_all()
-    return ColumnRows(dict(zip(keys, table.columns, strict=True)), 0, table.num_rows)
-
 
 class ArrayRows(Struct, frozen=True):
-    """Some rows of an array or a sparse matrix; only those are pickled, in the same memory order."""
+    """Some rows of an array or a sparse matrix."""
 
     array: Any
     start: int
@@ -255,11 +239,6 @@ class ArrayRows(Struct, frozen=True):
 
     def __call__(self) -> Any:
         return self.array[self.start : self.stop]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        rows = self()
-        kept = np.copy(rows, order="K") if isinstance(rows, np.ndarray) else rows
-        return type(self), (kept, 0, self.stop - self.start)
 
 
 class ArrowSource(Source):
