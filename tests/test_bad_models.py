@@ -172,7 +172,7 @@ ARRAYS: dict[str, tuple[Change, str]] = {
     "no prior": (lambda document, arrays: arrays.pop("hyper/'colour'/alpha"), "the hyper of column 'colour'"),
 }
 DOCUMENTS: dict[str, tuple[Change, str]] = {
-    "half a truth": (say(-0.5, "leaves", 0, "follows"), "Expected `bool`, got `float` - at `$.leaves[0].follows`"),
+    "half a truth": (say(-0.5, "schema", "fields", 0, "wide"), "`bool`, got `float` - at `$.fields[0].wide`"),
     "a truth beyond all numbers": (
         say(10**30, "schema", "fields", 0, "wide"),
         "`bool`, got `int` - at `$.fields[0].wide`",

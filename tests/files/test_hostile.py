@@ -135,9 +135,9 @@ def test_a_small_file_with_the_directory_of_a_huge_one_is_refused(tmp_path: Path
     assert "far beyond its own" in refusal(path)
 
 
-def test_a_listed_size_other_than_the_entrys_is_refused_before_memory_is_asked_for(tmp_path: Path) -> None:
+def test_a_shape_of_another_size_is_refused_before_memory_is_asked_for(tmp_path: Path) -> None:
     path = with_value(saved(tmp_path), [10**6, 10**6], "arrays", "counts", "shape")
-    assert "size listed" in refusal(with_value(path, 128 + 8 * 10**12, "arrays", "counts", "size"))
+    assert "does not fit its shape" in refusal(path)
 
 
 def test_bytes_with_another_digest_are_refused(tmp_path: Path) -> None:
@@ -146,12 +146,9 @@ def test_bytes_with_another_digest_are_refused(tmp_path: Path) -> None:
     assert "SHA-256" in refusal(with_array(path, npy(np.ones((2, 2))), sha256=told))
 
 
-@pytest.mark.parametrize(
-    ("shape", "size"), [([10**9, 10**6], None), ([2, 2**61], None), ([0, 2**61], None), ([2, 2], 10**15), ([2], None)]
-)
-def test_a_shape_the_file_cannot_hold_is_refused(tmp_path: Path, shape: list[int], size: int | None) -> None:
-    path = with_value(saved(tmp_path), shape, "arrays", "counts", "shape")
-    refusal(path if size is None else with_value(path, size, "arrays", "counts", "size"))
+@pytest.mark.parametrize("shape", [[10**9, 10**6], [2, 2**61], [0, 2**61], [2]])
+def test_a_shape_the_file_cannot_hold_is_refused(tmp_path: Path, shape: list[int]) -> None:
+    refusal(with_value(saved(tmp_path), shape, "arrays", "counts", "shape"))
 
 
 def test_honest_listings_of_other_bytes_are_read(tmp_path: Path) -> None:

@@ -271,7 +271,6 @@ PACKED: dict[str, tuple[Change, str]] = {
         lambda document, arrays: arrays.update({"counts/'text'/hi": np.zeros(3)}),
         "make no sense",
     ),
-    "parameters that do not follow": (say(False, "leaves", 0, "follows"), "the params of column 'text' is not there"),
 }
 
 

@@ -303,17 +303,16 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
         ends = [*self.stars.terms.offsets.tolist(), self.stars.terms.width]
         cells = [slice(ends[place], ends[place + 1]) for place in range(len(self.codes))]
         stars: list[Formula] = []
+        impossible, nothing = np.full(len(self.stars.shares), CLAMPED), np.zeros(len(self.stars.shares))
         for parent, (code, own) in enumerate(zip(self.codes, cells, strict=True)):
             table = self.stars.shares[:, None] + self.stars.alone[:, own]
-            unknown = np.full((1, len(table)), CLAMPED)  # also for levels never seen
-            rows = [unknown, table.T, *([unknown] if isinstance(code, LevelCode) else [])]
-            terms: list[Formula] = [LookUp(code, np.vstack(rows))]
+            terms: list[Formula] = [look_up((code,), table.T, impossible)]
             for child, others in enumerate(cells):
                 given = self.stars.given[:, others, own]
                 if child < parent:
-                    terms.append(_pair((self.codes[child], code), given))
+                    terms.append(look_up((self.codes[child], code), given.transpose(1, 2, 0), nothing))
                 elif child > parent:
-                    terms.append(_pair((code, self.codes[child]), given.transpose(0, 2, 1)))
+                    terms.append(look_up((code, self.codes[child]), given.transpose(2, 1, 0), nothing))
             stars.append(Once(total(terms)))
         top = Once(largest(stars))
         sums = total([Apply("exp", (star - top,)) for star in stars])
@@ -323,12 +322,14 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
         return Choose((Compare("=", there, formula(0.0)),), formula(self.stars.shares), mean)
 
 
-def _pair(codes: tuple[Code, Code], table: np.ndarray) -> Formula:
-    """A table of the cells of two columns, 0 if one is unknown."""
-    classes, *sizes = table.shape
-    whole = np.zeros((sizes[0] + 1, sizes[1] + 1, classes))
-    whole[1:, 1:] = table.transpose(1, 2, 0)
-    return LookUp(CombinedCode(codes, (sizes[0] + 1, sizes[1] + 1)), whole.reshape(-1, classes))
+def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> Formula:
+    """A look-up in a (cells of each column x classes) table; `unknown` is for missing cells and levels never seen."""
+    sizes = tuple(size + 1 for size in table.shape[:-1])
+    whole = np.broadcast_to(unknown, (*sizes, len(unknown))).copy()
+    whole[(slice(1, None),) * len(codes)] = table
+    if len(codes) > 1:
+        return LookUp(CombinedCode(codes, sizes), whole.reshape(-1, len(unknown)))
+    return LookUp(codes[0], np.vstack([whole, unknown]) if isinstance(codes[0], LevelCode) else whole)
 
 
 # -- words of a classifier
@@ -385,8 +386,7 @@ def _known(columns: EnsembleColumns, cuts: Binning, place: int, share: np.ndarra
         return unless_missing(columns.texts[place - len(columns.keys)], formula(share[0]))
     if place < columns.numbers:
         return unless_missing(columns.keys[place], formula(share[0]))
-    size, none = cuts.sizes[place], np.zeros_like(share)
-    return LookUp(LevelCode(columns.keys[place], size), np.array([none, *([share] * size), none]))
+    return look_up((columns.code(place, cuts),), np.tile(share, (cuts.sizes[place], 1)), np.zeros_like(share))
 
 
 class EnsembleColumns(Struct, frozen=True):
@@ -411,15 +411,7 @@ class EnsembleColumns(Struct, frozen=True):
         for term, first in zip(terms.columns, terms.offsets.tolist(), strict=True):
             sizes = [cuts.sizes[column] for column in term]
             own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
-            unknown = np.broadcast_to(table[0], (*(size + 1 for size in sizes), table.shape[1])).copy()
-            unknown[(slice(1, None),) * len(term)] = own
-            codes = tuple(self.code(column, cuts) for column in term)
-            if len(term) > 1:
-                whole = unknown.reshape(-1, table.shape[1])
-                found.append(LookUp(CombinedCode(codes, tuple(size + 1 for size in sizes)), whole))
-            else:
-                unseen = [table[:1]] if isinstance(codes[0], LevelCode) else []
-                found.append(LookUp(codes[0], np.concatenate([unknown, *unseen])))
+            found.append(look_up(tuple(self.code(column, cuts) for column in term), own, table[0]))
         return found
 
 

@@ -1,8 +1,9 @@
 """The model file: an uncompressed zip of one JSON document and one .npy file per array.
 
-`model.json` holds the format number, the version that wrote it, the document, and for every array its entry, shape,
-type, size and SHA-256. Nothing in the file is imported or evaluated, and every size in it is compared with the size of
-the file before use. Equal content gives identical bytes at any time and on any system.
+`model.json` holds the format number, the version that wrote it, the document, and for every array its shape, type and
+SHA-256. The first array is the entry 0.npy, the next is 1.npy, and so on. Nothing in the file is imported or evaluated,
+and every size in it is compared with the size of the file before use. Equal content gives identical bytes at any time
+and on any system.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from typing import IO, Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
 from numpy.lib import format as npy
 
 import softcount
@@ -51,13 +51,11 @@ _LOCAL, _CLOSING, _WIDE_CLOSING = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x07"
 
 
 class ArrayEntry(Struct, frozen=True):
-    """The listing of an array: its entry in the zip, and the digest and size of its bytes."""
+    """The listing of an array; the digest is that of its .npy file."""
 
-    entry: str
     shape: tuple[int, ...]
     dtype: str
     sha256: str
-    size: int
 
 
 # -- writing
@@ -80,22 +78,20 @@ def write(path: Path, document: Document, arrays: Arrays) -> None:
         if len(arrays) > _MOST_ARRAYS:
             raise ValueError(f"a model file holds at most {_MOST_ARRAYS:,} arrays, not {len(arrays):,}")
         kept = {name: _as_kept(name, array) for name, array in arrays.items()}
-        entries = {}
-        for place, (name, array) in enumerate(kept.items()):
-            digest, size = hashlib.sha256(), 0
+        listed = {}
+        for name, array in kept.items():
+            digest = hashlib.sha256()
             for piece in _pieces(array):
                 digest.update(piece)
-                size += len(piece)
-            entries[name] = ArrayEntry(f"{place}.npy", array.shape, array.dtype.str, digest.hexdigest(), size)
+            listed[name] = {"shape": array.shape, "dtype": array.dtype.str, "sha256": digest.hexdigest()}
         version = getattr(softcount, "__version__", "unknown")
-        listed = {name: asdict(entry) for name, entry in entries.items()}
         text = to_json({"format": FORMAT, "softcount": version, "document": document, "arrays": listed})
     except ValueError as error:
         raise DataError(f"cannot write {_show_path(path)}: {error}.") from None
     with atomic_writer(path, "wb") as target, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        _add(archive, _DOCUMENT, len(text), [text])
-        for name, entry in entries.items():
-            _add(archive, entry.entry, entry.size, _pieces(kept[name]))
+        _add(archive, _DOCUMENT, [text])
+        for place, array in enumerate(kept.values()):
+            _add(archive, f"{place}.npy", list(_pieces(array)))
 
 
 def _as_kept(name: str, array: np.ndarray) -> np.ndarray:
@@ -129,11 +125,11 @@ def _bytes_of(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
 
 
-def _add(archive: zipfile.ZipFile, name: str, size: int, pieces: Any) -> None:
+def _add(archive: zipfile.ZipFile, name: str, pieces: list[Any]) -> None:
     entry = zipfile.ZipInfo(name, _TIME)
     entry.create_system = 3  # identical bytes on every system
     entry.external_attr = 0o644 << 16
-    entry.file_size = size
+    entry.file_size = sum(map(len, pieces))
     with archive.open(entry, "w") as out:
         for piece in pieces:
             out.write(piece)
@@ -188,7 +184,8 @@ def _read(name: str) -> tuple[Document, Arrays]:
             entries = _check_entries(archive, size)
             manifest = _read_manifest(archive, entries)
             listed = _read_listing(manifest["arrays"], entries)
-            return manifest["document"], {name: _read_array(archive, name, x) for name, x in listed.items()}
+            kept = (_read_array(archive, f"{place}.npy", *x) for place, x in enumerate(listed.items()))
+            return manifest["document"], dict(zip(listed, kept, strict=True))
 
 
 def _check_ends(source: IO[bytes], size: int) -> None:
@@ -245,33 +242,27 @@ def _read_manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]
 
 
 def _read_listing(arrays: dict[str, Any], entries: dict[str, zipfile.ZipInfo]) -> dict[str, ArrayEntry]:
-    """Return the listed arrays after checking that every entry is listed once with its actual size."""
-    listed = {}
+    """Return the listed arrays after checking that each has an entry, and that there are no other entries."""
+    listed: dict[str, ArrayEntry] = {}
     for name, found in arrays.items():
         entry = decode(ArrayEntry, found, {}, "", f"the listing of array {show(name)}")
         sound = all(0 <= length < 1 << 62 for length in entry.shape) and _DIGEST.fullmatch(entry.sha256)
         require(sound, f"array {show(name)} is listed with values that make no sense")
         kept = _is_kept(entry.dtype)
         require(kept, f"array {show(name)} has the type {show(entry.dtype)}, which model files never hold")
+        require(f"{len(listed)}.npy" in entries, f"array {show(name)} is listed but missing")
         listed[name] = entry
-    names = {f"{position}.npy" for position in range(len(listed))}
-    in_order = {entry.entry for entry in listed.values()} == names
-    require(in_order, "its arrays are not listed as 0.npy, 1.npy and so on")
+    names = {_DOCUMENT, *(f"{place}.npy" for place in range(len(listed)))}
     for name in entries:
-        known = name in names or name == _DOCUMENT
-        require(known, f"it holds the entry {show(name)}, which is not listed; nothing was unpacked")
-    for name, entry in listed.items():
-        require(entry.entry in entries, f"array {show(name)} is listed but missing")
-        same = entry.size == entries[entry.entry].file_size
-        require(same, f"array {show(name)} does not have the size listed")
+        require(name in names, f"it holds the entry {show(name)}, which is not listed; nothing was unpacked")
     return listed
 
 
-def _read_array(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> np.ndarray:
+def _read_array(archive: zipfile.ZipFile, place: str, name: str, entry: ArrayEntry) -> np.ndarray:
     """Read an array and verify its digest; the memory allocated is bounded by the size of the file."""
     what = f"array {show(name)} cannot be used"
-    with archive.open(entry.entry) as stream:
-        digest = hashlib.sha256(_read_head(stream, entry, what))
+    with archive.open(place) as stream:
+        digest = hashlib.sha256(_read_head(stream, archive.getinfo(place).file_size, entry, what))
         array = np.empty(entry.shape, dtype=entry.dtype)
         room = _bytes_of(array)
         for start in range(0, len(room), _BLOCK):
@@ -288,14 +279,14 @@ def _read_array(archive: zipfile.ZipFile, name: str, entry: ArrayEntry) -> np.nd
     return array
 
 
-def _read_head(stream: IO[bytes], entry: ArrayEntry, what: str) -> bytes:
+def _read_head(stream: IO[bytes], size: int, entry: ArrayEntry, what: str) -> bytes:
     """Return the header's bytes after comparing them with the entry.
 
     NumPy would evaluate the header as a Python literal. Here only one text is possible, so it is compared instead.
     """
-    length = entry.size - math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
+    length = size - math.prod(entry.shape) * np.dtype(entry.dtype).itemsize
     fits = 10 <= length < 1 << 16
-    require(fits, f"{what}: its size, {entry.size:,} bytes, does not fit its shape {entry.shape}")
+    require(fits, f"{what}: its size, {size:,} bytes, does not fit its shape {entry.shape}")
     head = stream.read(length)
     text = f"{{'descr': {entry.dtype!r}, 'fortran_order': False, 'shape': {entry.shape!r}, }}"
     same = head[:10] == _MAGIC + struct.pack("<H", length - 10) and head[10:].rstrip(b" \n") == text.encode("ascii")

@@ -5,7 +5,7 @@ The document names only registered families and priors, never a class to import.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -65,8 +65,6 @@ class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
     scale: list[float]
     floor: Annotated[float, Meta(ge=0)]
     groups: Annotated[int, Meta(ge=1)] | None
-    follows: bool
-    """Whether its parameters are recomputed from counts and prior instead of being stored."""
 
 
 class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -115,14 +113,13 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Docu
 
 def document_of(model: Learned, arrays: Arrays) -> Document:
     """Encode a fitted model as JSON; its arrays are added to `arrays`."""
-    nodes = model.model.nodes.columns
     follow = _find_following(model)
     class_prior = model.class_prior
     if class_prior is not None and not isinstance(class_prior, str):
         class_prior = np.asarray(class_prior, dtype=float).tolist()
     filed = FiledModel(
         schema=schema_document(model.schema, arrays),
-        leaves=[_file_node(node, model.model, node.key in follow) for node in nodes],
+        leaves=[_file_node(node, model.model) for node in model.model.nodes.columns],
         stacks=_stack_arrays(arrays, [_node_arrays(model, key, key in follow) for key in _keys_of(model.model)]),
         model=model.model.name,
         structure=encode(model.model.filed(), {}, "structure"),
@@ -199,12 +196,12 @@ def _stack_arrays(arrays: Arrays, each: Sequence[NodeArrays]) -> list[list[int]]
     return list(alike.values())
 
 
-def _file_node(node: Node, model: Model, follows: bool) -> FiledNode:
+def _file_node(node: Node, model: Model) -> FiledNode:
     setting, columns = node.setting, [plain(column) for column in node.columns]
     return FiledNode(
         plain(node.key), columns, **family_document(node.family), levels=plain(node.family.filed_levels(setting)),
         anchor=setting.anchor.tolist(), scale=setting.scale.tolist(), floor=float(setting.floor),
-        groups=None if model.one_class else setting.groups, follows=follows,
+        groups=None if model.one_class else setting.groups,
     )  # fmt: skip
 
 
@@ -247,15 +244,14 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
     leaves = _nodes_from(filed.leaves, groups, schema, room)
     check_structure(leaves, schema, hidden=filed.model != "star")
     model = kind.from_filed(structure, schema, leaves)
-    follow = {leaf.key for leaf, own in zip(leaves, filed.leaves, strict=True) if own.follows}
-    parts = _unstack_arrays(filed.stacks, arrays, _keys_of(model), follow)
+    parts = _unstack_arrays(filed.stacks, arrays, _keys_of(model))
     hypers, fixed = ({key: own[section] for key, own in parts.items()} for section in ("hyper", "fixed"))
     imagined = Imagined(hypers, filed.how[0], {ROOT: filed.how[1]}, {key: own for key, own in fixed.items() if own})
-    own = {key: _check_params(model.nodes[key], parts[key]["params"]) for key in parts if key not in follow}
+    own = {key: _check_params(model.nodes[key], parts[key]["params"]) for key in parts if parts[key]["params"]}
     counts = _read_counts(model, filed, parts, groups)
-    if follow:
+    if len(own) < len(parts):  # parameters that follow from counts and prior are not stored
         again = estimate_again(model, counts, imagined, filed.estimate)
-        own |= {key: again[key] for key in follow}
+        own |= {key: again[key] for key in parts if key not in own}
     classes, known_classes = filed.classes, None
     if classes is not None:
         require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
@@ -332,9 +328,7 @@ def family_from(x: Document, key: Key) -> Family:
     return found
 
 
-def _unstack_arrays(
-    stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key], follow: Container[Key]
-) -> dict[Key, dict[str, Arrays]]:
+def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]) -> dict[Key, dict[str, Arrays]]:
     """Return the arrays of every node by section and name."""
     wholes: dict[str, NodeArrays] = {}
     for name, array in arrays.items():
@@ -358,8 +352,7 @@ def _unstack_arrays(
                 own[section][part] = array[at, ...]
             found[keys[place]] = own
     for key in keys:
-        for section in ("hyper",) if key in follow else ("hyper", "params"):
-            require(found.get(key, {}).get(section), f"the {section} of column {key!r} is not there.")
+        require(found.get(key, {}).get("hyper"), f"the hyper of column {key!r} is not there.")
     return {key: found[key] for key in keys}
 
 

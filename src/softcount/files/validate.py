@@ -95,12 +95,9 @@ def _check_fixed(model: Learned) -> None:
     """Raise for parameters that differ from their fixed values."""
     for key, held in model.imagined.fixed.items():
         for name, value in held.items():
-            found = model.estimates[key].get(name)
-            if key == ROOT:
-                same = found is not None and found.shape == value.shape and np.abs(found - value).max() <= SLACK
-                require(same, "the shares that were fixed are not the shares of the classes.")
+            found, what = model.estimates[key].get(name), "classes" if key == ROOT else f"column {key!r}"
             same = found is not None and found.shape == value.shape and np.allclose(found, value, rtol=SLACK, atol=0.0)
-            require(same, f"column {key!r}: the {name} that was fixed is not the one it has.")
+            require(same, f"{what}: the {name} that was fixed is not the one it has.")
 
 
 def _check_alike(key: Key, expected: Arrays, found: Arrays, groups: int | None = None) -> None:
