@@ -188,12 +188,12 @@ def _count_correct(
 def _count_chunk(models: FoldModels, near: Any, chunk: Chunk) -> np.ndarray:
     sums = np.zeros((near.shape[0] + 1, groups := models.model.groups))
     at_once = max(1, CELLS_AT_ONCE // max(1, near.shape[0] * groups))
-    for held, parts in models.answers_by_column(chunk):
-        columns = np.stack(list(parts.values()))
+    for held in models.answers(chunk):
+        columns, shares = np.stack(list(held.by_column().values())), held.log_shares
         for start in range(0, len(held.rows), at_once):
             rows = slice(start, start + at_once)
             scores = near @ columns[:, rows].reshape(len(columns), -1)
-            joint = scores.reshape(near.shape[0], -1, groups) + held.joint[rows]
+            joint = scores.reshape(near.shape[0], -1, groups) + shares[rows]
             sums[:-1, 0] += (joint.argmax(axis=2) == held.labels[rows]) @ held.weights[rows]
         sums[-1] += np.bincount(held.labels, held.weights, minlength=groups)
     return sums

@@ -26,7 +26,7 @@ from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
 from softcount.learn.em import Stop
 from softcount.learn.initialise import INITS
-from softcount.learn.known_classes import Batch, StepSize, finish_batch, step_batch
+from softcount.learn.known_classes import Batch, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
 from softcount.learn.record import description_length
@@ -355,9 +355,9 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
                 return self
             plan = self._with_fixed(self._plan(), self.fitted_, self.fitted_.n_groups)
             if finish:
-                self.fitted_ = finish_batch(self.fitted_, batch, plan, threads)  # type: ignore[assignment]
+                self.fitted_ = finish_batch(self.fitted_, batch, plan, threads)
             else:
-                self.fitted_ = step_batch(self.fitted_, batch, plan, StepSize(step, half_life), threads)  # type: ignore[assignment]
+                self.fitted_ = step_batch(self.fitted_, batch, plan, threads, step, half_life)
         self._labels = None
         return self
 

@@ -80,12 +80,12 @@ def _hold_out_columns(
 
 def _score_columns(models: FoldModels, chunk: Chunk, drawn: Split | None, limited: bool) -> list[ColumnScores]:
     found, leaves = [], models.model.leaves
-    for answers, parts in models.answers_by_column(chunk):
-        own = list(parts.values())
+    for answers in models.answers(chunk):
+        own = list(answers.by_column().values())
         if limited:
             own = [bounded(part, models.model.is_sparse(leaf)) for leaf, part in zip(leaves, own, strict=True)]
         keys, folds = [leaf.key for leaf in leaves], np.full(len(answers.rows), answers.fold)
-        shares, each = answers.joint, np.stack(own, axis=1)
+        shares, each = answers.log_shares, np.stack(own, axis=1)
         held = ColumnScores(keys, answers.rows, answers.labels, answers.weights, folds, shares, each)
         found.append(held if drawn is None else held.take((drawn.of(chunk) == 0)[held.rows - chunk.start]))
     return found

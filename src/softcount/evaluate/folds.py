@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -41,18 +41,34 @@ KnownWords = dict[int, np.ndarray]
 FoldModel = tuple[Params, KnownWords]
 
 
-class FoldAnswers(Struct, frozen=True):
-    """Labelled rows of one fold, and the log of share times density by the model of the others.
+class FoldAnswers(Struct, frozen=True, dict=True):
+    """Labelled rows of one fold, and what the model of the others says of them.
 
-    `counted` is how many rows they stand for.
+    `counted` is how many rows they stand for, `ready` are the prepared rows and `params` the compiled parameters.
     """
 
     fold: int
     rows: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
-    joint: np.ndarray
     counted: int
+    model: ClassModel
+    params: list[Any]
+    ready: Any
+
+    @cached_property
+    def joint(self) -> np.ndarray:
+        """(rows x classes) log of share times density."""
+        return self.model.score(self.ready, self.params, slice(0, len(self.rows)))
+
+    @property
+    def log_shares(self) -> np.ndarray:
+        """(rows x classes) logarithms of the shares, to which `by_column` adds."""
+        return np.broadcast_to(self.params[0][0], (len(self.rows), self.model.groups))
+
+    def by_column(self) -> dict[Key, np.ndarray]:
+        """The contribution of each leaf."""
+        return self.model.score_parts(self.params, self.ready)
 
 
 class FoldModels(Struct, frozen=True):
@@ -75,23 +91,11 @@ class FoldModels(Struct, frozen=True):
         return [result for results in each for result in results]
 
     def answers(self, chunk: Chunk) -> Iterator[FoldAnswers]:
-        """Answers of each fold's model for its labelled rows in this chunk."""
-        for found, ready, model in self._tested(chunk):
-            joint = self.model.score(ready, model, slice(0, len(found.rows)))
-            yield replace(found, joint=joint)
-
-    def answers_by_column(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, dict[Key, np.ndarray]]]:
-        """Answers whose joint is the logarithm of the shares alone, and the contribution of each leaf."""
-        for found, ready, model in self._tested(chunk):
-            shares = np.broadcast_to(model[0][0], (len(found.rows), self.model.groups))
-            yield replace(found, joint=shares), self.model.score_parts(model, ready)
-
-    def _tested(self, chunk: Chunk) -> Iterator[tuple[FoldAnswers, Any, list[Any]]]:
-        """The labelled rows of each tested fold, prepared for that fold's model, and the model."""
+        """Answers of each tested fold's model for its labelled rows in this chunk."""
         folded = self.split.folded(self.settled.recoded(chunk))
         chunk = folded.chunk
         assert chunk.labels is not None
-        for fold, (model, seen) in zip(self.split.tested, self.models, strict=True):
+        for fold, (params, seen) in zip(self.split.tested, self.models, strict=True):
             rows = np.flatnonzero((folded.folds == fold) & (chunk.labels >= 0))
             if len(rows):
                 part = chunk.take(rows)
@@ -103,7 +107,7 @@ class FoldModels(Struct, frozen=True):
                 weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
                 counted = round(float(weights.sum())) if self.split.counts_weights else len(rows)
                 numbers = folded.rows[rows] + chunk.start
-                yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, np.empty(0), counted), ready, model
+                yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, counted, self.model, params, ready)
 
 
 def fold_models(

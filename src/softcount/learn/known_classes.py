@@ -323,20 +323,6 @@ STEPWISE = (
 CHOSEN_EARLY = "the number of classes was chosen by the first part alone."
 
 
-class StepSize(Struct, frozen=True):
-    """How fast a batch is learned from: by the rate `step`, or so that rows count half after `half_life` others."""
-
-    step: float = 0.6
-    half_life: float | None = None
-
-    def weigh(self, before: float, rows: float) -> tuple[float, float]:
-        if self.half_life is not None:
-            return 0.5 ** (rows / self.half_life), 1.0
-        eta = (before / rows + 2.0) ** -self.step
-        both = before + rows
-        return (1.0 - eta) * both / before, eta * both / rows
-
-
 class Batch(Struct, frozen=True, eq=False):
     """Rows under a schema with room for all of their levels, and missing cells per column."""
 
@@ -353,20 +339,28 @@ class Batch(Struct, frozen=True, eq=False):
         )
 
 
-def step_batch(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runner: Runner) -> Learned:
-    """The mixture after one more batch (stepwise EM)."""
+def step_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner, step: float, half_life: float | None) -> Fit:
+    """The mixture after one more batch (stepwise EM).
+
+    It is learned from by the rate `step`, or so that rows count half after `half_life` others.
+    """
     model, counts, problem = _at(learned, batch, plan, runner)
     found = model.nodes.unstacked(problem.expected(problem.estimate(model.nodes.stacked(counts))))
-    old, new = steps.weigh(counts.rows, found.rows)
+    before, rows = counts.rows, found.rows
+    if half_life is not None:
+        old, new = 0.5 ** (rows / half_life), 1.0
+    else:
+        eta = (before / rows + 2.0) ** -step
+        old, new = (1.0 - eta) * (before + rows) / before, eta * (before + rows) / rows
     counts = counts * old + found * new
     imagined = _imagined(model, counts, plan).using(plan.how)
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    kept = old if steps.half_life is not None else 1.0
+    kept = old if half_life is not None else 1.0
     missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
     more = degenerate_notes(model, params, imagined)
     own = [STEPWISE]
     own += [CHOSEN_EARLY] if learned.selection is not None else []
-    own += [faded_note(steps.half_life)] if steps.half_life is not None else []
+    own += [faded_note(half_life)] if half_life is not None else []
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=missing, trace=[],
         converged=False, log_likelihood=None, objective="", agreed=None, undecided=None, record=FitRecord(),
@@ -374,7 +368,7 @@ def step_batch(learned: Learned, batch: Batch, plan: Plan, steps: StepSize, runn
     )  # fmt: skip
 
 
-def finish_batch(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> Learned:
+def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
     """The mixture after EM on these rows, starting from the stream's parameters."""
     model, counts, problem = _at(learned, batch, plan, runner)
     start = problem.estimate(model.nodes.stacked(counts))
