@@ -258,16 +258,12 @@ class Multinormal(Family, Struct, frozen=True):
 
     def _density(self, values: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
         mean, cov = params["mean"][g][present], params["covariance"][g][np.ix_(present, present)]
-        d, stretch = present.sum(), params["spread"][g] if "spread" in params else 1.0
         unit = np.sqrt(np.diagonal(cov))
         factor = np.linalg.cholesky(cov / np.outer(unit, unit))
         z = np.linalg.solve(factor, ((values - mean) / unit).T)
-        distance = (z * z).sum(axis=0) / stretch
-        log_det = np.log(np.diagonal(factor)).sum() + np.log(unit).sum() + 0.5 * d * np.log(stretch)
-        if "freedom" not in params:
-            return np.asarray(-0.5 * distance - log_det - d * HALF_LOG_2PI)
-        nu = params["freedom"][g]
-        return np.asarray(student_height(nu, d) - log_det - 0.5 * (nu + d) * np.log1p(distance / nu))
+        log_det = np.log(np.diagonal(factor)).sum() + np.log(unit).sum()
+        student = (params["freedom"][g], params["spread"][g]) if "freedom" in params else None
+        return block_density((z * z).sum(axis=0), log_det, present.sum(), student)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, scatter = block_moments(stats)
@@ -457,6 +453,18 @@ def _excess(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> n
     whole = parts.sum(axis=1, keepdims=True)
     each = 0.5 * (nu + d) * np.log1p(whole / nu) / np.where(whole > 0, whole, 1.0)
     return np.asarray(parts * each - 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2)) / d)
+
+
+def block_density(distances: np.ndarray, log_dets: Any, present: Any, student: tuple[Any, Any] | None) -> np.ndarray:
+    """Return the log-density of rows at these squared distances, with this many `present` columns; 0 if there are none.
+
+    `log_dets` are half the log-determinants of the covariances. Student's t is given by its freedom and spread.
+    """
+    if student is None:
+        return np.asarray(-0.5 * distances - log_dets - present * HALF_LOG_2PI)
+    nu, spread = student
+    top = student_height(nu, present) - 0.5 * present * np.log(spread)
+    return np.asarray(top - log_dets - 0.5 * (nu + present) * np.log1p(distances / (spread * nu)))
 
 
 def is_symmetric(matrices: np.ndarray) -> bool:

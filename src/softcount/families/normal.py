@@ -456,7 +456,7 @@ def standardise(column: np.ndarray, params: Params, spread: str) -> tuple[np.nda
         return off / params["deviation"], np.log(params["deviation"]) - np.log(params["unit"])
 
 
-def student_height(freedom: np.ndarray, columns: int = 1) -> np.ndarray:
+def student_height(freedom: np.ndarray, columns: Any = 1) -> np.ndarray:
     """Return the log-density of Student's t over this many columns at its centre, for a scale of one."""
     grown = gammaln((freedom + columns) / 2) - gammaln(freedom / 2)
     return np.asarray(grown - 0.5 * columns * np.log(freedom * np.pi))

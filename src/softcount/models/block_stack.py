@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy import gammaln
 from softcount.core.special import inverse_of_lower
 from softcount.core.twofold import Twofold, two_sum
+from softcount.families.multinormal import block_density
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import STEADY, SingleStack, Tallies, one_hot, wanted
@@ -69,8 +69,6 @@ class Block(SingleStack, frozen=True, eq=False):
         part = np.zeros((len(whole), out.shape[1]))
         self._score_whole(rows[whole], compiled, part)
         out[whole] += part
-        if not len(holed):
-            return
         holed_rows, starts, scales = rows[holed], starts - starts[0], self.units[1]
         distances, dets = self.kernels.score_patterns(
             holed_rows, starts, scales, compiled.centres, compiled.covariances
@@ -78,7 +76,7 @@ class Block(SingleStack, frozen=True, eq=False):
         there = ~np.isnan(holed_rows[starts[:-1]])
         dets -= (there * np.log(scales)).sum(axis=1, keepdims=True)
         which = np.repeat(np.arange(len(there)), np.diff(starts))
-        out[holed] += density(distances, dets[which], there.sum(axis=1, keepdims=True)[which], compiled)
+        out[holed] += block_density(distances, dets[which], there.sum(axis=1, keepdims=True)[which], compiled.student)
 
     def _score_whole(self, rows: np.ndarray, found: Densities, out: np.ndarray) -> None:
         if found.eta is not None:
@@ -91,7 +89,7 @@ class Block(SingleStack, frozen=True, eq=False):
             return
         apart = np.zeros_like(out)
         self.kernels.score_centred(rows, scales, found.centres, found.roots, np.zeros(out.shape[1]), apart)
-        out += density(-2.0 * apart, found.dets - np.log(scales).sum(), np.array([[d]]), found)
+        out += block_density(-2.0 * apart, found.dets - np.log(scales).sum(), d, found.student)
 
     def count(self, data: Data, memberships: np.ndarray, compiled: Densities | None) -> Tallies:
         (rows, holes), found = data, compiled
@@ -100,19 +98,14 @@ class Block(SingleStack, frozen=True, eq=False):
         order, starts = arranged(holes)
         whole, holed = order[: starts[0]], order[starts[0] :]
         total = self._count_whole(rows[whole], memberships[whole], found)
-        if len(holed):
-            if found is None:
-                # The same for all groups: mean and variance of each column, or those of its unit while they are
-                # unknown.
-                d, groups = len(self.places), memberships.shape[1]
-                mean, variance, _ = self.node.setting.blank or (np.zeros(d), np.ones(d), None)
-                apart = np.diag(np.maximum(variance, 1e-300))
-                found = densities((np.tile(mean, (groups, 1)), np.tile(apart, (groups, 1, 1)), None), self.units)
-            total = total + Twofold(
-                *self.kernels.count_patterns(
-                    rows[holed], starts - starts[0], memberships[holed], self.units, found.centres, found.covariances
-                )
-            )
+        if found is None:
+            # The same for all groups: mean and variance of each column, or those of its unit while they are unknown.
+            d, groups = len(self.places), memberships.shape[1]
+            mean, variance, _ = self.node.setting.blank or (np.zeros(d), np.ones(d), None)
+            apart = np.diag(np.maximum(variance, 1e-300))
+            found = densities((np.tile(mean, (groups, 1)), np.tile(apart, (groups, 1, 1)), None), self.units)
+        patterns = rows[holed], starts - starts[0], memberships[holed], self.units, found.centres, found.covariances
+        total = total + Twofold(*self.kernels.count_patterns(*patterns))
         return {self.name: total}
 
     def _count_whole(self, rows: np.ndarray, memberships: np.ndarray, found: Densities | None) -> Twofold:
@@ -239,15 +232,6 @@ def whole_product_form(mean: np.ndarray, roots: np.ndarray, heights: np.ndarray)
     constants = heights - d * HALF_LOG_2PI - 0.5 * (turned * turned).sum(axis=-1)
     squares = np.broadcast_to(squares, (*mean.shape[:-1], squares.shape[-1]))
     return np.concatenate([constants[..., None], (precision @ mean[..., None])[..., 0], squares], axis=-1)
-
-
-def density(distances: np.ndarray, dets: np.ndarray, there: np.ndarray, found: Densities) -> np.ndarray:
-    """Return the log-density of rows at these squared distances with `there` present columns; 0 if there are none."""
-    if found.student is None:
-        return np.asarray(-0.5 * distances - dets - there * HALF_LOG_2PI)
-    nu, spread = found.student
-    top = gammaln((nu + there) / 2) - gammaln(nu / 2) - 0.5 * there * np.log(nu * np.pi * spread)
-    return np.asarray(top - dets - 0.5 * (nu + there) * np.log1p(distances / (spread * nu)))
 
 
 def holes_of(rows: np.ndarray) -> np.ndarray:
