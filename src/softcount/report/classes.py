@@ -18,21 +18,10 @@ from softcount.fitted.influence import influence_meaning
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
 from softcount.report import class_pictures, evaluation, quality, words
-from softcount.report.page import (
-    FEWEST_ROWS,
-    OPEN,
-    RARE,
-    Page,
-    Redaction,
-    format_cell,
-    key_text,
-    make_grid,
-    pick,
-    redaction_of,
-)
+from softcount.report.page import OPEN, RARE, Page, Redaction, format_cell, key_text, make_grid, pick, redaction_of
 
 if TYPE_CHECKING:
-    from softcount.evaluate.scores import Evaluation, RowFindings
+    from softcount.evaluate.scores import RowFindings
     from softcount.fitted.classes import Anomaly, ClassMember, SortedTable
     from softcount.fitted.fitted import Fitted
     from softcount.table.column_summary import TableSummary
@@ -84,9 +73,9 @@ def class_names(fitted: Fitted, redaction: Redaction = OPEN) -> list[str]:
     """Name the classes as a person does: by category, or by number if they were found."""
     known = fitted.n_groups if fitted.classes is not None else len(fitted.named or ())
     names = [str(name) if g < known else f"class {name}" for g, name in enumerate(fitted.names)]
-    if fitted.classes is None or not redaction.redacted:
+    if fitted.classes is None:
         return names
-    return [RARE if n < FEWEST_ROWS else name for name, n in zip(names, fitted.group_rows.tolist(), strict=True)]
+    return [name if redaction.allows(n) else RARE for name, n in zip(names, fitted.group_rows.tolist(), strict=True)]
 
 
 def is_only_text(fitted: Fitted) -> bool:
@@ -131,19 +120,13 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
         "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
         "calibration": evaluation.calibration_record(fitted.calibration), "starts": starts_record(fitted.agreed),
         "selection": selection, "criterion": fitted.record.criterion,
-        "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes,
+        "evaluation": evaluation.evaluation_record(fitted.record.evaluation), "notes": fitted.notes,
         "data": None if rows is None else _sorting_record(fitted, rows), **fit,
     }  # fmt: skip
 
 
 def starts_record(agreed: tuple[int, int] | None) -> dict[str, int] | None:
     return None if agreed is None else {"run": agreed[1], "reached_the_best": agreed[0]}
-
-
-def evaluation_of(fitted: Any) -> Evaluation | None:
-    """Return the figures on held-out rows that a fitted model keeps; None if it was not evaluated."""
-    found: Evaluation | None = fitted.record.evaluation
-    return found
 
 
 def _sorting_record(fitted: Fitted, given: GivenRows) -> dict[str, Any]:
@@ -264,7 +247,7 @@ def _add_model(page: Page, view: View) -> None:
 def _add_verdict(page: Page, view: View) -> None:
     fitted, rows = view.fitted, view.rows
     if fitted.classes is not None:
-        tried = evaluation_of(fitted)
+        tried = fitted.record.evaluation
         if tried is not None:
             page.line(evaluation.summarize_evaluation(tried))
         if rows is not None and rows.findings is not None and rows.findings.evaluation is not None:
@@ -280,7 +263,7 @@ def _add_verdict(page: Page, view: View) -> None:
 
 
 def _add_performance(page: Page, view: View) -> None:
-    fitted, tried = view.fitted, evaluation_of(view.fitted)
+    fitted, tried = view.fitted, view.fitted.record.evaluation
     if view.full:
         page.heading("How good it is")
     page.line(*(note for note in fitted.notes if note.startswith(WORSE) and not view.full))

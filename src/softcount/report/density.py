@@ -10,18 +10,9 @@ from msgspec import Struct
 from softcount.densities.histogram import counts_of, edges_of
 from softcount.densities.kernels import WeightedPoints
 from softcount.evaluate.density_ranking import LEAST_ROWS, DensityRanking, RankedDensity, between_steps
+from softcount.pictures import text
 from softcount.pictures.chart import PAGE, Axis, Bars, Chart, class_lines
-from softcount.pictures.text import (
-    area,
-    axis,
-    format_count,
-    format_list,
-    format_number,
-    printable,
-    shorten,
-    spark,
-    wrap_list,
-)
+from softcount.pictures.text import format_count, format_list, format_number, printable, shorten, wrap_list
 from softcount.report.page import WIDTH, Page, pick
 
 ACROSS = 64
@@ -100,7 +91,7 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
     ranking, (low, high) = report.ranking, report.range
     if report.by is None and not report.compare:
         page.line(ranking.best.fits[None].told, "")
-        page.line(*area(report.curve(ranking.best, None, ACROSS)[1]), *axis(low, high, ACROSS), "")
+        page.line(*text.area(report.curve(ranking.best, None, ACROSS)[1]), *text.axis(low, high, ACROSS), "")
         return
     if report.by is None:
         counts = np.histogram(ranking.groups[None], np.linspace(low, high, ACROSS + 1))[0].astype(float)
@@ -110,10 +101,10 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
         page.line(*(f"{printable(name)}: {fit.told}" for name, fit in ranking.best.fits.items()))
     page.line("")
     for name, heights in lines[:DRAWN_GROUPS]:
-        page.line(f"{shorten(printable(name), NAME_LIMIT):<{NAME_LIMIT}} {spark(heights)}")
+        page.line(f"{shorten(printable(name), NAME_LIMIT):<{NAME_LIMIT}} {text.spark(heights)}")
     if len(lines) > DRAWN_GROUPS:
         page.line(f"and {len(lines) - DRAWN_GROUPS} more")
-    page.line(*(" " * (NAME_LIMIT + 1) + line for line in axis(low, high, ACROSS)), "")
+    page.line(*(" " * (NAME_LIMIT + 1) + line for line in text.axis(low, high, ACROSS)), "")
 
 
 def _add_ranking(page: Page, ranking: DensityRanking) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import cos, hypot, pi, sin
 from typing import Any
 
@@ -178,8 +178,7 @@ class NetworkPicture(Struct, frozen=True):
 
     @classmethod
     def of(cls, graph: Graph, hidden: Collection[Name] = ()) -> NetworkPicture:
-        edges = sum(map(len, graph.parents))
-        description = f"{format_count(len(graph.names), 'node')}, {format_count(edges, 'edge')}"
+        description = f"{format_count(len(graph.names), 'node')}, {format_count(len(graph.edges), 'edge')}"
         return cls(description, graph, [Monitor(printable(x), hidden=x in hidden) for x in graph.names], {})
 
     def draw(self) -> Drawing:
@@ -193,9 +192,7 @@ class NetworkPicture(Struct, frozen=True):
         tall = [0.0] * layout.layers
         for layer, height in zip(layout.layer, heights, strict=True):
             tall[layer] = max(tall[layer], height)
-        tops = [8.0]
-        for height in tall:
-            tops.append(tops[-1] + height + BETWEEN)
+        tops = list(accumulate((height + BETWEEN for height in tall), initial=8.0))
         drawing = Drawing(layout.width + 16, tops[-1] - BETWEEN + 4 if tall else 12.0, self.description)
         self._add_arcs(drawing, layout, tops, heights)
         for node, monitor in enumerate(self.monitors):

@@ -60,6 +60,7 @@ def lay_out(graph: Graph, widths: Sequence[float], gap: float) -> GraphLayout:
     """
     mesh = _Mesh(graph)
     mesh.sort_layers()
+    widths = [*widths, *[0.0 for _ in mesh.bends]]
     x = _place(mesh, widths, gap)
     # Nodes without edges stand below, in rows about as long as the longest layer.
     lonely = [node for node, own in enumerate(graph.parents) if not own and not graph.children[node]]
@@ -68,15 +69,14 @@ def lay_out(graph: Graph, widths: Sequence[float], gap: float) -> GraphLayout:
         nodes = lonely[start : start + longest]
         x.update(zip(nodes, _pack(nodes, widths, gap), strict=True))
         mesh.layer.update(dict.fromkeys(nodes, row))
-    half = {item: _half(item, widths) for item in x}
-    left = min((place - half[item] for item, place in x.items()), default=0.0)
+    left = min((place - widths[item] / 2 for item, place in x.items()), default=0.0)
     x = {item: place - left for item, place in x.items()}
     bends = [tuple((x[item], mesh.layer[item]) for item in own) for own in mesh.chains]
     return GraphLayout(
-        tuple(x[node] for node in range(len(widths))),
-        tuple(mesh.layer[node] for node in range(len(widths))),
+        tuple(x[node] for node in range(len(graph.names))),
+        tuple(mesh.layer[node] for node in range(len(graph.names))),
         tuple(Route(*edge, bend) for edge, bend in zip(mesh.edges, bends, strict=True)),
-        max((place + half[item] for item, place in x.items()), default=0.0),
+        max((place + widths[item] / 2 for item, place in x.items()), default=0.0),
         1 + max(mesh.layer.values(), default=-1),
         mesh.count_crossings(),
     )
@@ -101,6 +101,7 @@ class _Mesh:
             self.chains.append(list(range(following, following + len(between))))
             self.layer.update(zip(self.chains[-1], between, strict=True))
             following += len(between)
+        self.bends = range(len(numbers), following)
         self.above: dict[int, list[int]] = {item: [] for item in self.layer}
         self.below: dict[int, list[int]] = {item: [] for item in self.layer}
         for (parent, child), bends in zip(self.edges, self.chains, strict=True):
@@ -210,17 +211,13 @@ def _place(mesh: _Mesh, widths: Sequence[float], gap: float) -> dict[int, float]
             both = turn >= SWEEPS - 2  # at the end both sides count
             drawn = {item: [*mesh.above[item], *mesh.below[item]] if both else near[item] for item in layer}
             wanted = [_mean([x[other] for other in drawn[item]]) if drawn[item] else x[item] for item in layer]
-            weights = [STRAIGHT if item >= len(widths) else max(len(drawn[item]), 0.01) for item in layer]
+            weights = [STRAIGHT if item in mesh.bends else max(len(drawn[item]), 0.01) for item in layer]
             x.update(zip(layer, place_apart(wanted, weights, _distances(layer, widths, gap)), strict=True))
     return x
 
 
-def _half(item: int, widths: Sequence[float]) -> float:
-    return widths[item] / 2 if item < len(widths) else 0.0  # a bend has no width
-
-
 def _distances(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[float]:
-    return [_half(one, widths) + _half(two, widths) + gap for one, two in pairwise(layer)]
+    return [widths[one] / 2 + widths[two] / 2 + gap for one, two in pairwise(layer)]
 
 
 def _pack(layer: Sequence[int], widths: Sequence[float], gap: float) -> list[float]:

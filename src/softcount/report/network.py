@@ -17,7 +17,7 @@ from softcount.pictures.chart import BAND, Axis, Bars, Chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation, quality
-from softcount.report.classes import FitOutcome, add_anomalies, evaluation_of, finish_fit_page
+from softcount.report.classes import FitOutcome, add_anomalies, finish_fit_page
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, redaction_of
 
@@ -103,7 +103,7 @@ def network_record(fitted: FittedNet, **fit: Any) -> dict[str, Any]:
         "columns": quality.column_records(fitted.schema, fitted.missing),
         "objective": {"name": fitted.objective, "trace": fitted.trace}, "iterations": fitted.n_iter,
         "converged": fitted.converged, "interrupted": fitted.interrupted,
-        "evaluation": evaluation.evaluation_record(evaluation_of(fitted)), "notes": fitted.notes, **fit,
+        "evaluation": evaluation.evaluation_record(fitted.record.evaluation), "notes": fitted.notes, **fit,
     }  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _add_network(
 ) -> None:  # fmt: skip
     """Add title and figures, how the fit went, how good the network is at its target, and the graph."""
     page.heading(title_of(fitted))
-    tried, target = evaluation_of(fitted), fitted.target
+    tried, target = fitted.record.evaluation, fitted.target
     parameters = format_count(fitted.n_parameters, "free parameter")
     if is_learned(fitted):
         figures = find_figures(fitted)

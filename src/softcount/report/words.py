@@ -15,18 +15,7 @@ from softcount.fitted import characteristic_words
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
-from softcount.report.page import (
-    FEWEST_ROWS,
-    RARE,
-    WIDTH,
-    MarkedText,
-    Page,
-    Passage,
-    Redaction,
-    key_text,
-    make_grid,
-    pick,
-)
+from softcount.report.page import RARE, WIDTH, MarkedText, Page, Passage, Redaction, key_text, make_grid, pick
 from softcount.table.table import document_at
 
 if TYPE_CHECKING:
@@ -95,8 +84,7 @@ def _add_word_pictures(
     groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
     for place, group in enumerate(groups):
         own = found[group]
-        rare = [redaction.redacted and x.count + x.elsewhere < FEWEST_ROWS for x in own]
-        shown = [RARE if hidden else quote_spaces(x.word) for x, hidden in zip(own, rare, strict=True)]
+        shown = [quote_spaces(x.word) if redaction.allows(x.count + x.elsewhere) else RARE for x in own]
         odds = [f"{x.log_odds:+.2f}" for x in own]
         chart = bar_chart(
             shown, [min(x.log_odds, 20.0) for x in own], odds, "characteristic words of the class",
