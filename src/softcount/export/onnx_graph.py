@@ -66,12 +66,8 @@ class OnnxGraph:
 
     def known(self, values: Any, kind: Any = np.float64) -> str:
         array = np.asarray(values, dtype=kind)
-        key = (
-            "known",
-            array.shape,
-            array.dtype.str,
-            array.tobytes() if array.dtype != object else tuple(array.ravel()),
-        )
+        content = array.tobytes() if array.dtype != object else tuple(array.ravel())
+        key = ("known", array.shape, array.dtype.str, content)
         if key not in self.made:
             self.made[key] = self.name()
             self.numbers.append(self.onnx.numpy_helper.from_array(array, self.made[key]))
@@ -360,11 +356,8 @@ def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
     if kind is float:
         return onnx.TensorProto.DOUBLE, values, np.array([*values, np.nan], dtype=np.float64)
     numbers = [int(value) for value in values]
-    return (
-        onnx.TensorProto.INT64,
-        numbers,
-        np.array([*numbers, min(numbers) - 1 if -1 in numbers else -1], dtype=np.int64),
-    )
+    none = min(numbers) - 1 if -1 in numbers else -1
+    return onnx.TensorProto.INT64, numbers, np.array([*numbers, none], dtype=np.int64)
 
 
 def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
@@ -381,10 +374,8 @@ def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
             shares = graph.node("Concat", graph.node("Sub", graph.known([[1.0]]), second), second, axis=1)
         else:
             places = range(len(curves))
-            each = [_odds(graph, joint, place, [other for other in places if other != place]) for place in places]
-            shares = graph.node(
-                "Concat", *(_curve(graph, odds, curve) for odds, curve in zip(each, curves, strict=True)), axis=1
-            )
+            odds = [_odds(graph, joint, place, [other for other in places if other != place]) for place in places]
+            shares = graph.node("Concat", *(_curve(graph, *pair) for pair in zip(odds, curves, strict=True)), axis=1)
     else:
         off = graph.node("Sub", joint, top)
         if plan.calibration is not None and plan.calibration.temperature is not None:
@@ -399,10 +390,8 @@ def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
 def _predict(graph: OnnxGraph, plan: ScoringPlan, scores: str, impossible: str) -> str:
     labels = _labels(plan)[2]
     place = graph.node("ArgMax", scores, axis=1, keepdims=0)
-    none = graph.known([len(labels) - 1], LONG)
-    return graph.node(
-        "Gather", graph.known(labels, labels.dtype), graph.node("Where", graph.flat(impossible), none, place), axis=0
-    )
+    none, known = graph.known([len(labels) - 1], LONG), graph.known(labels, labels.dtype)
+    return graph.node("Gather", known, graph.node("Where", graph.flat(impossible), none, place), axis=0)
 
 
 def _odds(graph: OnnxGraph, joint: str, own: int, others: list[int]) -> str:

@@ -363,14 +363,13 @@ def ensemble_terms(model: Fitted) -> tuple[EnsembleColumns, list[Formula]]:
     """The columns of an ensemble, and the terms of all its members, each times its weight."""
     assert model.ensemble is not None
     columns = EnsembleColumns(column_keys(model.schema), number_count(model.schema), model.texts)
-    terms: list[Formula] = [formula(model.ensemble.bias)]
+    ensemble = model.ensemble
+    terms: list[Formula] = [formula(ensemble.bias)]
     words: list[Formula] = []
-    for name, member, weight in zip(
-        model.ensemble.names, model.ensemble.members, model.ensemble.weights.tolist(), strict=True
-    ):
+    for name, member, weight in zip(ensemble.names, ensemble.members, ensemble.weights.tolist(), strict=True):
         own = words if isinstance(member, WordModel) else terms
         own += _member_terms(columns, name, member, weight)
-    sparse = model.ensemble.sparse
+    sparse = ensemble.sparse
     if sparse is not None:
         # The terms count by the share of the evidence that a row has, the rest comes from single columns.
         shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
@@ -396,9 +395,6 @@ class EnsembleColumns(Struct, frozen=True):
     numbers: int
     texts: tuple[Key, ...]
 
-    def of(self, places: np.ndarray) -> tuple[Key, ...]:
-        return tuple(self.keys[place] for place in places.tolist())
-
     def code(self, column: int, cuts: Binning) -> Code:
         """The code of a column: its interval, or its level."""
         if column < self.numbers:  # an interval holds its upper edge
@@ -420,7 +416,7 @@ def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: f
         return _additive(columns, member, weight)
     if isinstance(member, NormalsAndTables):
         found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
-        keys = columns.of(member.columns)
+        keys = tuple(columns.keys[place] for place in member.columns.tolist())
         cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
         if isinstance(member.block, ShrunkBlock):
             form = {"mean": member.block.means, "covariance": member.block.covariances}

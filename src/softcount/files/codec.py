@@ -55,9 +55,7 @@ def from_json(text: bytes) -> Any:
     ...
     ValueError: the key 'a' is given twice
     """
-    value = json.loads(
-        text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite
-    )
+    value = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     check(value)
     return value
 
@@ -97,17 +95,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {show(name)} is given twice")
         found[name] = value
     return found
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which is not JSON")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {show(digits)} is too large")
-    return value
 
 
 # -- levels, classes and column keys
