@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.special import Number, log_sum_exp, plain, softmax_rows
+from softcount.core.special import Number, log_of, log_sum_exp, plain, softmax_rows
 from softcount.errors import DataError
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.pictures.drawing import stack
@@ -73,9 +73,9 @@ class Likelihood(Struct, frozen=True):
     def logs(self, seen: Any) -> np.ndarray:
         """Return the log-likelihood of every observation, or of all rows together if the model gives only the sum."""
         if isinstance(self.given, Mapping):
-            return logs_of([float(self.given.get(value, 0.0)) for value in seen])
+            return log_of([float(self.given.get(value, 0.0)) for value in seen])
         if not self.is_model:
-            return logs_of([checked_likelihood(self.given(value), self.name, repr(value)) for value in seen])
+            return log_of([checked_likelihood(self.given(value), self.name, repr(value)) for value in seen])
         model = self.given
         logs = np.asarray((getattr(model, "score_samples", None) or model.log_likelihood)(seen), dtype=float)
         if logs.ndim > 1:
@@ -104,11 +104,6 @@ def checked_likelihood(given: Any, name: Hashable, what: str) -> float:
     if not 0 <= likelihood < math.inf:
         raise DataError(f"{name!r} gives {what} the likelihood {given!r}. A likelihood is finite and 0 or more.")
     return likelihood
-
-
-def logs_of(likelihoods: list[float]) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.array(likelihoods, dtype=float)))
 
 
 # -- weights of hypotheses in a prediction: their posteriors, or only the best one
@@ -205,7 +200,7 @@ class Hypotheses:
         if callable(seen) or (isinstance(seen, Mapping) and all(isinstance(own, Real) for own in seen.values())):
             seen = {name: seen(name) for name in self._prior} if callable(seen) else seen
             _check_names(self._prior, seen, "what was seen")
-            logs = logs_of([checked_likelihood(seen[name], name, "what was seen") for name in self._prior])[None]
+            logs = log_of([checked_likelihood(seen[name], name, "what was seen") for name in self._prior])[None]
         elif self._by_models:
             logs = self._log_likelihoods(seen)
         else:
@@ -382,12 +377,12 @@ class Hypotheses:
     @property
     def _joint(self) -> np.ndarray:
         """log P(h) + log P(seen given h) for each hypothesis."""
-        return np.asarray(logs_of(list(self._prior.values())) + self._log_likelihood)
+        return np.asarray(log_of(list(self._prior.values())) + self._log_likelihood)
 
     def _courses(self) -> tuple[np.ndarray, np.ndarray]:
         """Return joint log-probabilities and log-likelihoods (observations so far x hypotheses), starting at 0."""
         likelihood = np.vstack([np.zeros(len(self._prior)), self._logs.cumsum(axis=0)])
-        return likelihood + logs_of(list(self._prior.values())), likelihood
+        return likelihood + log_of(list(self._prior.values())), likelihood
 
     def _posteriors(self) -> dict[str, np.ndarray]:
         """Return the posterior of each hypothesis after 0, 1, 2, ... observations, by name as text."""

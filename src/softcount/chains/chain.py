@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from softcount.chains.counts import GAP, ContextCounts, Predictions, StepKeys, digits_of, steps_of
 from softcount.core.lazy import sparse
+from softcount.core.special import log_of
 from softcount.errors import DataError
 
 MOST_PATHS = 1 << 20
@@ -45,8 +46,7 @@ class Chain(Struct, frozen=True, eq=False):
         steps, probabilities = self.score_steps(codes, starts)
         digits, starts, order = steps.digits, steps.starts, self.order
         whole = steps.known >= np.minimum(steps.age, order)
-        with np.errstate(divide="ignore"):
-            logs = np.log(probabilities)
+        logs = log_of(probabilities)
         out = np.bincount(steps.sequence[whole], logs[whole], minlength=len(starts) - 1).astype(np.float64)
         after = cache(self.predictions.after)
         gaps = np.flatnonzero(digits == GAP)
@@ -98,8 +98,7 @@ class Chain(Struct, frozen=True, eq=False):
                         to = self._cut((*context, step))
                         moved[to] = moved.get(to, 0.0) + chance
             total = sum(moved.values())
-            with np.errstate(divide="ignore"):
-                total_log += float(np.log(total))
+            total_log += float(log_of(total))
             paths = {context: weight / total for context, weight in moved.items()} if total > 0 else paths
         return paths, total_log
 

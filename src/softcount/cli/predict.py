@@ -25,6 +25,7 @@ from softcount.cli.models import (
 from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
 from softcount.cli.outputs import STANDARD, check_output, print_info, print_note, progress, write_answer, write_rows
 from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
+from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import (
@@ -40,7 +41,7 @@ from softcount.evaluate.scores import (
 )
 from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
-from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, log_of, with_prior
+from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, with_prior
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import shown_cells
 from softcount.pictures.text import format_count, format_number

@@ -21,6 +21,12 @@ SERIES_FROM = 10.0
 SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
+def log_of(x: ArrayLike) -> np.ndarray:
+    """Return natural logarithms, -inf for 0 without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(x))
+
+
 def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
     """Return the logarithm of the sum of exponentials along an axis; -inf for no terms, or if all are -inf.
 
@@ -34,8 +40,7 @@ def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
     terms = np.asarray(a, dtype=float)
     top = _top(terms, axis)
     total = np.exp(terms - top).sum(axis=axis)
-    with np.errstate(divide="ignore"):
-        answer = np.log(total) + top.reshape(total.shape)
+    answer = log_of(total) + top.reshape(total.shape)
     return plain(answer)
 
 
@@ -62,8 +67,7 @@ def softmax_rows(joint: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     top = _top(joint, 1)
     posterior = np.exp(joint - top)
     total = posterior.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        evidence = (np.log(total) + top)[:, 0]
+    evidence = (log_of(total) + top)[:, 0]
     posterior /= np.where(total == 0, 1.0, total)
     return posterior, evidence
 
@@ -148,8 +152,7 @@ def pdtr(k: float, rate: np.ndarray) -> np.ndarray:
     if k > most + 40.0 * sqrt(most) + 100.0:
         return np.ones(np.shape(rate))
     steps = np.arange(1.0, k + 1.0)
-    with np.errstate(divide="ignore"):
-        logs = np.cumsum(np.log(rate)[..., None] - np.log(steps), axis=-1)
+    logs = np.cumsum(log_of(rate)[..., None] - log_of(steps), axis=-1)
     return np.asarray(np.minimum((np.exp(logs).sum(axis=-1) + 1.0) * np.exp(-rate), 1.0))
 
 

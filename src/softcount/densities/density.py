@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.special import log_sum_exp
+from softcount.core.special import log_of, log_sum_exp
 from softcount.densities.kernels import (
     CELLS,
     OPEN,
@@ -386,8 +386,7 @@ class ProductDensity(Struct, frozen=True, dict=True):
 
     def log_density(self, queries: np.ndarray) -> np.ndarray:
         found = np.empty(len(queries))
-        with np.errstate(divide="ignore"):
-            log_shares = np.log(self.shares)
+        log_shares = log_of(self.shares)
         for block in self._blocks(len(queries)):
             logs = np.broadcast_to(log_shares, (len(queries[block]), len(self.values))).copy()
             for column in range(queries.shape[1]):

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core.lazy import expit
-from softcount.core.special import ndtr
+from softcount.core.special import log_of, ndtr
 from softcount.errors import DataError
 
 Shape = Callable[[np.ndarray], np.ndarray]
@@ -50,8 +50,7 @@ class SmoothingKernel(Struct, frozen=True):
 
     def log_pdf(self, u: np.ndarray) -> np.ndarray:
         if self.support < inf:
-            with np.errstate(divide="ignore"):
-                return np.log(self.pdf(u))
+            return log_of(self.pdf(u))
         if self.name == "gaussian":
             return np.asarray(-0.5 * u * u - LOG_ROOT_TWO_PI)
         away = np.abs(u)
@@ -269,8 +268,7 @@ def _log_sums(points: WeightedPoints, queries: np.ndarray, kernel: SmoothingKern
         for piece in pieces:
             u = (ordered[block, None] - values[piece]) / h
             total += (np.exp(kernel.log_pdf(u) - peak[:, None]) if kernel.bends else kernel.pdf(u)) @ weights[piece]
-        with np.errstate(divide="ignore"):
-            found[order[block]] = peak + np.log(total)
+        found[order[block]] = peak + log_of(total)
     return found
 
 

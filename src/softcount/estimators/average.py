@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sklearn.base import clone
 
 from softcount.bayes.evidence import class_evidence, stacking_weights, with_plain_parameters
-from softcount.core.special import log_sum_exp, softmax_rows
+from softcount.core.special import log_of, log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.engines import needs_all_rows, row_by_row
@@ -316,8 +316,7 @@ class ModelAverage:
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+        return log_of(self.predict_proba(X))
 
     @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
@@ -386,8 +385,7 @@ class ModelAverage:
 
     @property
     def _log_weights(self) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.weights_))
+        return log_of(self.weights_)
 
     def _each(self, ask: Callable[[AverageMember], Any]) -> np.ndarray:
         """(rows x members) numbers."""
@@ -456,7 +454,6 @@ def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
             found[here] = other.row_logs(rows.X)[here]
             continue
         labels = rows.labels(other.classes)
-        with np.errstate(divide="ignore"):
-            logs = np.log(other.proba(rows.X))[np.arange(len(labels)), labels]
+        logs = log_of(other.proba(rows.X))[np.arange(len(labels)), labels]
         found[here] = np.where(labels < 0, np.nan, logs)[here]
     return found

@@ -18,6 +18,7 @@ from softcount.classify.features import Features
 from softcount.classify.logistic import Curvature, LogisticProblem, LogisticProblems, contrast_classes
 from softcount.classify.recipes import temper
 from softcount.core.lazy import sparse
+from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.fitted.explain import linear_form
 from softcount.fitted.fitted import Fitted, LinearWeights
@@ -125,8 +126,7 @@ def naive_weights(rows: LinearRows, params: Params) -> np.ndarray:
     for leaf, basis in zip(rows.leaves, rows.bases, strict=True):
         natural = _contrast(leaf.family.natural(params[leaf.key])).T
         each.append(natural if basis is None else np.linalg.lstsq(basis, natural, rcond=None)[0])
-    with np.errstate(divide="ignore"):
-        shares = _contrast(np.log(params.shares)[:, None]).T
+    shares = _contrast(log_of(params.shares)[:, None]).T
     return np.vstack([shares, *each])
 
 

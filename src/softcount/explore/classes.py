@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softcount.classify.members import Aode, WordModel
+from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
 from softcount.export.scoring_plan import ensemble_terms
@@ -44,8 +45,7 @@ def classes_document(model: Fitted) -> Document:
         if block is not None:
             blocks.append(block | {"columns": list(range(len(columns), len(columns) + len(own)))})
         columns += [column | {"weight": float(weight)} for column in own if column is not None]
-    with np.errstate(divide="ignore"):
-        start = np.log(model.shares) if model.weights is None else model.weights.bias
+    start = log_of(model.shares) if model.weights is None else model.weights.bias
     ensemble, whose = None if model.ensemble is None else ensemble_document(model), None
     if model.ensemble is not None:
         whose = "As naive Bayes tells it: what `predict` goes by is too large for this page, or words."
@@ -114,8 +114,7 @@ def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Docum
                 number.pop("form", None)  # the block has it
             yield {"name": names[key]} | number
         else:
-            with np.errstate(divide="ignore"):
-                logs = np.log(params["probability"])
+            logs = log_of(params["probability"])
             yield {"name": names[key], "kind": "levels", **level_document(levels), "logs": pack(logs)}
 
 
@@ -128,8 +127,7 @@ def _block(model: Fitted, leaf: Node) -> Document:
     if normals is not None:
         return {"kind": "normal", "means": pack(normals[0]), "covariances": pack(normals[1])}
     own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
-    with np.errstate(divide="ignore"):
-        return {"kind": "joint", "logs": pack(np.log(own["probability"]))}
+    return {"kind": "joint", "logs": pack(log_of(own["probability"]))}
 
 
 def _text_document(model: Fitted, leaf: Node, words: WordFigures, name: str) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core.formulas import Apply, Once, unless_missing, walk
-from softcount.core.special import softmax_rows
+from softcount.core.special import log_of, softmax_rows
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
 from softcount.models.nodes import Node
@@ -97,8 +97,7 @@ def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarr
     below = np.stack([family.cdf(params, float(edge)) for edge in edges], axis=1)
     ends = np.concatenate([np.zeros((len(below), 1)), below, np.ones((len(below), 1))], axis=1)
     plain = np.diff(ends, axis=1)
-    with np.errstate(divide="ignore"):
-        found = np.log(np.maximum(plain, 0.0))
+    found = log_of(np.maximum(plain, 0.0))
     lost = plain <= LOST * ends[:, 1:]
     for bar in np.flatnonzero(lost.any(axis=0)):
         low = edges[bar - 1] if bar > 0 else -np.inf

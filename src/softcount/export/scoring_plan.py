@@ -49,6 +49,7 @@ from softcount.core.formulas import (
     total,
     unless_missing,
 )
+from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.answers import drawn, labels_in
@@ -168,8 +169,7 @@ def plan_of(model: Any) -> ScoringPlan:
 def scoring_plan(model: Fitted) -> ScoringPlan:
     """The plan of naive Bayes or a mixture; an error names a column that has no formula."""
     learned = model.learned_weights
-    with np.errstate(divide="ignore"):
-        bias = np.log(model.shares) if learned is None else learned.bias
+    bias = log_of(model.shares) if learned is None else learned.bias
     scaled, params, terms = _scales(model), model.params, []
     for place, leaf in enumerate(model.model.leaves):
         sizes = [len(model.schema[key].levels) for key in leaf.columns]

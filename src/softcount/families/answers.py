@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from softcount.core.special import log_of
 from softcount.core.twofold import Twofold
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 
@@ -157,8 +158,7 @@ def entropy(family: Family, params: Params, simple: bool) -> np.ndarray:
 
 def from_mixture(scored: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Return divergences from the mixture of all groups: averages of (groups x values x groups) log-densities."""
-    with np.errstate(divide="ignore"):
-        whole = np.logaddexp.reduce(scored + np.log(shares), axis=-1)
+    whole = np.logaddexp.reduce(scored + log_of(shares), axis=-1)
     own = scored[np.arange(len(shares)), :, np.arange(len(shares))]
     return np.asarray((own - whole).mean(axis=1))
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from softcount.core import remedies
 from softcount.core.formulas import Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
-from softcount.core.special import log_rising
+from softcount.core.special import log_of, log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.answers import Columns, Rng
@@ -181,16 +181,14 @@ class Categorical(Shares, Struct, frozen=True):
         return {"probability": given_shares(self, values, setting, groups), "unseen": np.zeros(groups)}
 
     def natural(self, params: Params) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(params["probability"])
+        return log_of(params["probability"])
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         return np.asarray(self.table(params).T[column])
 
     def table(self, params: Params) -> np.ndarray:
         known, unseen = self.natural(params), params["unseen"]
-        with np.errstate(divide="ignore"):
-            last = np.where(unseen > 0, np.log(unseen), 0.0)
+        last = np.where(unseen > 0, log_of(unseen), 0.0)
         return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from softcount.core.formulas import CombinedCode, Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
+from softcount.core.special import log_of
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answers import Columns, Rng, draw_one_by_one
@@ -97,8 +98,7 @@ class Joint(Categorical, frozen=True):
         full = add_missing_level(shares.reshape(*shares.shape[:-1], *self.shape), len(self.shape))
         full = full.reshape(*shares.shape[:-1], -1)
         full[..., 0] = 1.0
-        with np.errstate(divide="ignore"):
-            flat = np.log(full)
+        flat = log_of(full)
         return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from softcount.core.formulas import CLAMPED
 from softcount.core.lazy import entr, gammaln
-from softcount.core.special import log_rising
+from softcount.core.special import log_of, log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng
@@ -90,8 +90,7 @@ class Markov(Bags, Shares, Struct, frozen=True):
 
     def natural(self, params: Params) -> np.ndarray:
         shares = params["probability"].reshape(len(params["probability"]), -1)
-        with np.errstate(divide="ignore"):
-            logs = np.maximum(np.log(shares), CLAMPED)
+        logs = np.maximum(log_of(shares), CLAMPED)
         return np.concatenate([np.zeros((len(shares), 1)), logs], axis=1)
 
     def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:

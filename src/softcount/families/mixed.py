@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, log_sum, normal_density
-from softcount.core.special import NARROW, least_share, ndtr, softmax_rows
+from softcount.core.special import NARROW, least_share, log_of, ndtr, softmax_rows
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
@@ -269,8 +269,7 @@ class Mixed(Family, Struct, frozen=True):
 
     def _joint(self, rows: np.ndarray, params: Params) -> np.ndarray:
         """Return (rows x groups x parts) logs of share times density, from the parameters of `_sharp`."""
-        with np.errstate(divide="ignore"):
-            joint = np.tile(np.log(params["share"]), (len(rows), 1, 1))
+        joint = np.tile(log_of(params["share"]), (len(rows), 1, 1))
         for j in range(rows.shape[1]):
             flat = {name: params[name][..., j].ravel() for name in params if name not in ("share", "unit")}
             if "unit" in params:
@@ -417,8 +416,7 @@ class Mixed(Family, Struct, frozen=True):
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
         if params["mean"].ndim != 2:
             return None
-        with np.errstate(divide="ignore"):
-            shares = np.log(params["share"]).T
+        shares = log_of(params["share"]).T
         each = zip(params["mean"].T, np.sqrt(params["variance"]).T, shares, strict=True)
         return log_sum([normal_density(Cell(keys[0]), mean, spread) + share for mean, spread, share in each])
 

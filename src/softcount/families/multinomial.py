@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from softcount.core.formulas import CLAMPED, Cell, Choose, Formula, Keys, Sizes, formula, there, total, unless_missing
 from softcount.core.lazy import betaln, gammaln
-from softcount.core.special import log_rising
+from softcount.core.special import log_of, log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
@@ -58,8 +58,7 @@ class Multinomial(Shares, Struct, frozen=True):
         return params
 
     def natural(self, params: Params) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(params["probability"]), CLAMPED)
+        return np.asarray(np.maximum(log_of(params["probability"]), CLAMPED))
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
         if "alpha" not in params:

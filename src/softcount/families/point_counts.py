@@ -25,6 +25,7 @@ from softcount.core.formulas import (
     log1p,
 )
 from softcount.core.lazy import xlogy
+from softcount.core.special import log_of
 from softcount.core.twofold import Twofold
 from softcount.errors import ModelFileError
 from softcount.families.base import Family, write_number
@@ -279,8 +280,7 @@ def _inside(params: Params) -> np.ndarray:
     The outermost cells reserve a part for numbers beyond.
     """
     edges, beyond = params["edges"], params["beyond"]
-    with np.errstate(divide="ignore"):
-        logs = -np.log(np.diff(edges, axis=-1))
+    logs = -log_of(np.diff(edges, axis=-1))
     if logs.shape[-1]:
         logs[..., 0] += np.log1p(-beyond)
         logs[..., -1] += np.log1p(-beyond)

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 from softcount.core import remedies
 from softcount.core.formulas import CLAMPED, Formula, Keys, LookUp, Sizes, WordsCode, clamp, formula
 from softcount.core.lazy import entr, gammaln, logit, xlog1py, xlogy
-from softcount.core.special import log_rising
+from softcount.core.special import log_of, log_rising
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng, sums_to_one
@@ -186,8 +186,7 @@ class BernoulliWords(MultinomialWords):
         return np.asarray((entr(params["probability"]) + entr(1.0 - params["probability"])).sum(axis=-1))
 
     def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(params["probability"][:, places])
+        return log_of(params["probability"][:, places])
 
     def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         share = params["probability"]
@@ -254,8 +253,7 @@ def _shares(words: np.ndarray, alpha: np.ndarray, how: How) -> np.ndarray:
 
 def _logs(shares: np.ndarray) -> np.ndarray:
     """Return logarithms. That of 0 is replaced by a finite number, so that 0 times it is 0."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(shares)
+    logs = log_of(shares)
     return np.asarray(np.maximum(logs, CLAMPED, out=logs))
 
 

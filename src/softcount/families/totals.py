@@ -11,7 +11,7 @@ from msgspec import Struct
 from softcount.core import remedies
 from softcount.core.formulas import CLAMPED, Cell, Formula, Keys, Sizes, formula
 from softcount.core.lazy import betainc, betaln, gammaln, pdtrc, xlog1py
-from softcount.core.special import log_rising, pdtr
+from softcount.core.special import log_of, log_rising, pdtr
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
@@ -289,8 +289,7 @@ class Poisson(Totals, Struct, frozen=True):
 
     def natural(self, params: Params) -> np.ndarray:
         rate = params["rate"]
-        with np.errstate(divide="ignore"):
-            return np.stack([-rate, np.maximum(np.log(rate), CLAMPED)], axis=-1)
+        return np.stack([-rate, np.maximum(log_of(rate), CLAMPED)], axis=-1)
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         """Return the negative binomial log-probability."""

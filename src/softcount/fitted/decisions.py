@@ -87,11 +87,6 @@ def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
 # -- class shares that differ from training
 
 
-def log_of(proba: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(proba))
-
-
 def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Return shares in the order of the classes, from "uniform", a sequence, or a mapping of names.
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
+from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
 from softcount.fitted.answers import column_range, labels_in, name_apart
@@ -110,8 +111,7 @@ def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
         each = zip(model.model.leaves, model.linear.weights, strict=True)
         parts = [leaf.family.linear_of(weights, leaf.setting) for leaf, weights in each]
         return np.concatenate([coef for coef, _ in parts], axis=1), model.linear.bias + sum(start for _, start in parts)
-    with np.errstate(divide="ignore"):
-        intercept = np.log(model.shares) if model.weights is None else model.weights.bias
+    intercept = log_of(model.shares) if model.weights is None else model.weights.bias
     coefs, public = [], model.params
     weights = np.ones(len(model.model.leaves)) if model.weights is None else model.weights.weights
     for weight, leaf in zip(weights, model.model.leaves, strict=True):
@@ -419,7 +419,6 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     inner = [block_diag(*(np.linalg.inv(spread[side]) for spread in spreads)) for side in (0, 1)]
     logs = [sum(np.linalg.slogdet(spread[side])[1] for spread in spreads) for side in (0, 1)]
     away = mean[0] - mean[1]
-    with np.errstate(divide="ignore"):
-        prior = np.log(model.shares[one]) - np.log(model.shares[other])
+    prior = log_of(model.shares[one]) - log_of(model.shares[other])
     constant = prior - 0.5 * (logs[0] - logs[1]) + 0.5 * away @ inner[1] @ away
     return Quadratic((first, second), columns, mean[0], 0.5 * (inner[1] - inner[0]), inner[1] @ away, float(constant))

@@ -13,6 +13,7 @@ from softcount.core import remedies
 from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
 from softcount.core.ranges import NotNegative, Positive, Share
+from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted import answers
@@ -134,8 +135,7 @@ def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
     peaks = joint.max(axis=1, keepdims=True)
     # Subtract the best class before dividing by the temperature: this keeps the digits of near ties.
     logs = (joint - np.where(np.isfinite(peaks), peaks, 0.0)) / temperature
-    with np.errstate(divide="ignore"):
-        total = np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    total = log_of(np.exp(logs).sum(axis=1, keepdims=True))
     return logs - np.where(np.isfinite(total), total, 0.0)
 
 
@@ -393,8 +393,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
 
             return score_columns(self.ensemble, self.schema, self.texts, chunk)
         learned = self.learned_weights
-        with np.errstate(divide="ignore"):
-            shares = np.log(self.shares) if learned is None else learned.bias
+        shares = log_of(self.shares) if learned is None else learned.bias
         parts = self.telling.score_parts(compiled, self.model.prepare(chunk, base=False))
         return parts, np.tile(shares, (chunk.n_rows, 1))
 

@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 
+from softcount.core.special import log_of
 from softcount.kernels.forward_backward import (
     begin_group,
     expect_abreast,
@@ -196,8 +197,7 @@ def best_paths(
 
 
 def _begin(scores: np.ndarray, borders: np.ndarray, first: np.ndarray) -> None:
-    with np.errstate(divide="ignore"):
-        scores[borders[:-1]] += np.log(first)
+    scores[borders[:-1]] += log_of(first)
 
 
 def _square(following: np.ndarray, logs: bool) -> np.ndarray:

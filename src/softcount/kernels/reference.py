@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.core.special import log_of
 from softcount.core.twofold import Twofold, concatenate, two_sum
 
 BLOCK_ROWS = 256
@@ -76,8 +77,7 @@ def shared_out(joint: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
     powers = np.exp(joint - np.where(np.isneginf(peaks), 0.0, peaks)[:, None])
     sums = powers.sum(axis=1)
     heavy = np.ones(len(joint)) if weights is None else weights
-    with np.errstate(divide="ignore"):
-        evidence = np.where(heavy > 0, peaks + np.log(sums), 0.0)
+    evidence = np.where(heavy > 0, peaks + log_of(sums), 0.0)
     return powers * (heavy / np.where(sums == 0, 1.0, sums))[:, None], float(heavy @ evidence)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softcount.core.special import log_sum_exp
+from softcount.core.special import log_of, log_sum_exp
 
 PathCounts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The log-likelihood of every sequence, expected first states, and expected transitions between states."""
@@ -92,8 +92,7 @@ def _finite(values: np.ndarray) -> np.ndarray:
 
 
 def _logs(shares: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(shares))
+    return log_of(shares)
 
 
 def _by_sequence(values: np.ndarray, borders: np.ndarray) -> np.ndarray:

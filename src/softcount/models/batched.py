@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
+from softcount.core.special import log_of
 from softcount.core.twofold import Single, Twofold
 from softcount.families import Hyper
 from softcount.families import Params as Own
@@ -157,8 +158,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
 
     def _naturals(self, params: Params) -> np.ndarray:
         rows = self.rows
-        with np.errstate(divide="ignore"):
-            log_shares = np.maximum(np.log(shares_of(params)), -1e5)
+        log_shares = np.maximum(log_of(shares_of(params)), -1e5)
         parts = [
             stack.naturals(params, place.stop - place.start)
             for stack, place in zip(rows.stacks, rows.places, strict=True)

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from softcount.core.counts import ROOT, Counts
+from softcount.core.special import log_of
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Categorical, Setting
@@ -144,8 +145,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
 
         With `contrast`, only parameters that differ between groups are kept.
         """
-        with np.errstate(divide="ignore"):
-            log_shares = np.log(params.shares)
+        log_shares = log_of(params.shares)
         parts = [stack.compile(params) for stack in self.stacks]
         if contrast:
             parts = [stack.contrast(part) for stack, part in zip(self.stacks, parts, strict=True)]
@@ -212,8 +212,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         if assign is not None:
             posterior = joint.copy()
             assign(joint, ready.start + rows.start)
-            with np.errstate(divide="ignore"):
-                together = likelihood + np.log((posterior * joint).sum(axis=1))
+            together = likelihood + log_of((posterior * joint).sum(axis=1))
             notes = {ASSIGNED: float(_weight_terms(together, weights).sum())}
         likelihood = _weight_terms(likelihood, weights)
         if weights is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.special import log_of
 from softcount.errors import ResourceError
 from softcount.networks.elimination import FlatTables, Scope, number_alike, positions, runs
 from softcount.networks.junction_tree import JunctionTree
@@ -247,8 +248,7 @@ class EnumeratedParts(Struct, frozen=True, dict=True):
                     top[lost] = np.maximum(high.max(axis=1), np.finfo(float).min)
                     values[lost] = np.exp(high - top[lost, None])
                     totals[lost] = values[lost].sum(axis=1)
-                with np.errstate(divide="ignore"):
-                    found[own.parts[block]] = np.log(totals) + top
+                found[own.parts[block]] = log_of(totals) + top
                 values /= np.where(totals > 0, totals, 1.0)[:, None]
                 counts += np.bincount(places.ravel(), (values * own.weights[:, block]).ravel(), self.size + 1)
         return counts[:-1], found
@@ -378,8 +378,7 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         # Only the exponential of -inf is 0. Other values are at least `SMALL`, so that totals that depend on them are
         # below `TINY`.
         plain = [np.where(logs > -np.inf, np.maximum(np.exp(logs), SMALL), 0.0) for logs in off]
-        with np.errstate(divide="ignore"):
-            logs = np.concatenate([np.log(shared), *off])
+        logs = np.concatenate([log_of(shared), *off])
         total = np.zeros(len(self.codes)) + sum(top[:, 0] for top in tops)
         return FlatCells(np.concatenate([shared, *plain]), logs, total, list(by_scope.values()))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from softcount.core.special import log_of
 from softcount.errors import DataError, ResourceError
 from softcount.networks.elimination import Evidence, Scope
 from softcount.networks.junction_tree import JunctionTree
@@ -45,8 +46,7 @@ class SampledLanes(Struct, frozen=True, dict=True):
     @cached_property
     def logs(self) -> list[np.ndarray]:
         """The logarithm of each factor: an axis for the lanes (of length 1 if they share it), then one per node."""
-        with np.errstate(divide="ignore"):
-            shared = [np.log(each) for each in [*self.tables, *self.likelihoods.values()]]
+        shared = [log_of(each) for each in [*self.tables, *self.likelihoods.values()]]
         return [
             logs.reshape(-1, *(self.sizes[node] for node in scope))
             for logs, scope in zip([*shared, *self.by_lane.values()], self.scopes, strict=True)
@@ -129,8 +129,7 @@ def draw_levels(scores: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
     totals = np.exp(scores - top).cumsum(axis=1)
     # Compare with the total itself, so that rounding cannot select a level after the last possible one.
     drawn = (totals[:, :-1] <= rng.random((len(scores), 1)) * totals[:, -1:]).sum(axis=1)
-    with np.errstate(divide="ignore"):
-        return drawn, np.log(totals[:, -1]) + top[:, 0]
+    return drawn, log_of(totals[:, -1]) + top[:, 0]
 
 
 # Rows that are not enumerated: a tree of the network, trees without the observed nodes, or sampling.
