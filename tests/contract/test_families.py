@@ -181,10 +181,11 @@ def direction(value: np.ndarray, line: str, family: Family, rng: np.random.Gener
 
 @every_example
 def test_what_follows_by_draws_is_near_what_a_family_says(example: Example) -> None:
-    """Entropy, moments and shares below a value, of families with one number a row."""
+    """Entropy, moments and shares below a value, of families with one number a row; evidence is a number."""
     model = worked(example)
     for leaf in model.model.leaves:
-        family, params = leaf.family, model.params[leaf.key]
+        family, params, stats = leaf.family, model.params[leaf.key], model.counts.arrays[leaf.key]
+        assert np.isfinite(answers.schwarz_evidence(family, stats, model.imagined.hypers[leaf.key]))
         if family.block or not family.kind.numeric:
             continue
         np.testing.assert_allclose(answers.entropy(family, params, simple=False), family.entropy(params), atol=0.1)

@@ -120,6 +120,20 @@ def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
     return np.maximum(STEP * room, SMALLEST)
 
 
+def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
+    """Return the log marginal likelihood of rows with these statistics, in counting units and without `base`.
+
+    With a proper prior it is the log of the product of one-step-ahead predictions. For a parameter with an improper
+    prior, the part of the prior is left out: only priors of that kind can be compared. Without a closed form, the
+    default is the likelihood at the posterior mean less half the logarithm of the rows for every parameter (Schwarz's
+    approximation to Laplace's).
+    """
+    params = family.estimate(stats, hyper, "mean")
+    size = sum(params[name].size for name in family.chart)
+    rows = family.observed(stats.value)
+    return family.completed(stats, params) - 0.5 * size * float(np.log(max(rows or 1.0, 1.0)))
+
+
 def draws(family: Family, params: Params) -> Any:
     """Return (groups x 4,096) draws from every group, the same each time."""
     count = len(next(iter(params.values())))

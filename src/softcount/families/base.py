@@ -73,6 +73,7 @@ class Family:
 
     # Defaults that take more than a few lines are functions of the family.
     slope = answers.slope_by_differences
+    evidence = answers.schwarz_evidence
     divergence = answers.divergence
     given = given_numbers
     held_at = held_numbers
@@ -316,14 +317,6 @@ class Family:
         """Return the posterior as a conjugate object that holds every group."""
         key = self.node_key(setting)
         raise DataError(f"column {key!r} is {self.name}, which has no conjugate prior: it has no posterior.")
-
-    def evidence(self, stats: Twofold, hyper: Hyper) -> float:
-        """Return the log marginal likelihood of rows with these statistics, in counting units and without `base`.
-
-        With a proper prior it is the log of the product of one-step-ahead predictions. For a parameter with an improper
-        prior, the part of the prior is left out: only priors of that kind can be compared.
-        """
-        raise NotImplementedError
 
     @property
     def shared_by_groups(self) -> frozenset[str]:
