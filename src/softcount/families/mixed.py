@@ -253,12 +253,15 @@ class Mixed(Family, Struct, frozen=True):
             share, mean, variance, _ = setting.blank
             which = np.arange(1, groups + 1) if len(share) == groups + 1 else np.zeros(groups, dtype=int)
             start = {"share": share[which], "mean": mean[which], "variance": variance[which]}
-        members = self._members(rows, self._sharp(start, setting)) * memberships[:, :, None]
+        sharp = self._sharp(start, setting)
+        members = self._members(rows, sharp) * memberships[:, :, None]
         there = ~np.isnan(rows)
         parts = [Twofold.of((members * there.any(axis=1)[:, None, None]).sum(axis=0)).spread(2)]
         for j in range(rows.shape[1]):
             own = members * there[:, j, None, None]
-            parts.append(_part_sums(np.where(there[:, j], rows[:, j], setting.anchor[j]), own, start, setting, j))
+            z, _ = standardise(np.where(there[:, j], rows[:, j], setting.anchor[j]), _of_column(sharp, j), "variance")
+            off = z.reshape(own.shape) * np.sqrt(start["variance"][..., j])
+            parts.append(centred_sums(off, own, start["mean"][..., j]))
         flat = concatenate(parts, axis=2)
         return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
 
@@ -271,10 +274,7 @@ class Mixed(Family, Struct, frozen=True):
         """Return (rows x groups x parts) logs of share times density, from the parameters of `_sharp`."""
         joint = np.tile(log_of(params["share"]), (len(rows), 1, 1))
         for j in range(rows.shape[1]):
-            flat = {name: params[name][..., j].ravel() for name in params if name not in ("share", "unit")}
-            if "unit" in params:
-                flat["unit"] = params["unit"][j]
-            z, log_deviation = standardise(rows[:, j], flat, "variance")
+            z, log_deviation = standardise(rows[:, j], _of_column(params, j), "variance")
             scored = np.where(np.isnan(rows[:, j])[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
             joint += scored.reshape(joint.shape)
         return joint
@@ -461,10 +461,6 @@ def _unit(setting: Setting, j: int) -> Setting:
     return replace(setting, anchor=setting.anchor[j : j + 1], scale=setting.scale[j : j + 1])
 
 
-def _part_sums(column: np.ndarray, members: np.ndarray, params: Params, setting: Setting, j: int) -> Twofold:
-    """Return (groups x parts x 3) rows, sums and squares of one complete column, around each part's own rows."""
-    here = {"mean": params["mean"][..., j], "variance": params["variance"][..., j]}
-    sharp = NORMAL.scorable({name: value.ravel() for name, value in here.items()}, _unit(setting, j))
-    z, _ = standardise(column, sharp, "variance")
-    off = (z * np.sqrt(here["variance"].ravel())).reshape(members.shape)
-    return centred_sums(off, members, here["mean"])
+def _of_column(params: Params, j: int) -> Params:
+    """Return the parameters of the normals of one column, those of all parts and groups on one axis."""
+    return {name: value[..., j].ravel() for name, value in params.items() if name != "share"}

@@ -95,9 +95,8 @@ class PointCounts(Family):
             return stats
         places = _points(new).places(np.array(old.levels))
         hi, lo = np.zeros((2, stats.shape[0], len(new.levels)))
-        for group in range(stats.shape[0]):
-            np.add.at(hi[group], places, stats.hi[group])
-            np.add.at(lo[group], places, stats.lo[group])
+        np.add.at(hi.T, places, stats.hi.T)
+        np.add.at(lo.T, places, stats.lo.T)
         return Twofold(hi, lo)
 
     # -- learning: the families decide the cells and the prior rows in them
