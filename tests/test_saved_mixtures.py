@@ -137,7 +137,7 @@ SPOILT = {
     "no names": ("full", put("named", []), "cannot be 2 groups"),
     "a name twice": ("full", put("named", ["a", "a"]), "2 times"),
     "names as a word": ("full", put("named", "ab"), "at `$.named`"),
-    "an empty selection": ("auto", put("selection", []), "tried"),
+    "an empty selection": ("auto", put("selection", []), "length >= 1 - at `$.selection`"),
     "a word in the selection": ("auto", trial, "Expected `float`, got `str` - at `$.selection[0].bic`"),
     "another part in the selection": ("auto", odd_trial, "more than there should be"),
     "agreement of three": ("auto", put("agreed", [1, 2, 3]), "agreed"),

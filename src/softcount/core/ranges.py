@@ -7,6 +7,8 @@ from msgspec import Meta
 Share = Annotated[float, Meta(ge=0, le=1 + 1e-9)]
 """A share of something; rounding may leave it just above 1."""
 NotNegative = Annotated[float, Meta(ge=0)]
+Digits = Annotated[int, Meta(ge=0, le=30)]
+"""A number of decimals of a written number."""
 Positive = Annotated[float, Meta(gt=0)]
 Amount = Annotated[int, Meta(ge=0, le=2**53)]
 """A number of rows or cells: doubles count exactly up to 2**53."""

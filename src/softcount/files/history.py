@@ -5,12 +5,13 @@ Only the calibration changes the model's answers, but reports show the rest, so 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from softcount.core.ranges import Amount
 from softcount.evaluate.ranking import Evaluation
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
 from softcount.files.validate import check_names
@@ -40,9 +41,9 @@ class FitHistory(Struct, frozen=True):
     interrupted: bool
     log_likelihood: float | None
     objective: str
-    agreed: tuple[int, int] | None
+    agreed: tuple[Amount, Amount] | None
     named: list[Any] | None
-    selection: list[Trial] | None
+    selection: Annotated[list[Trial], Meta(min_length=1)] | None
     undecided: float | None
 
 
@@ -58,13 +59,10 @@ def history_from(document: Any, groups: int) -> Document:
     found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
     sound = all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0))
     require(sound, "how it was learned makes no sense: a step of the trace is no number.")
-    sound = found.agreed is None or min(found.agreed) >= 0
-    require(sound, f"{found.agreed!r} is not how many starts agreed, of how many.")
     if found.named is not None:
         sound = 0 < len(found.named) <= groups
         require(sound, f"the known classes are {found.named!r}, which cannot be {groups} groups.")
         check_names(found.named)
-    require(found.selection != [], "the table of numbers of classes that were tried makes no sense: it is empty.")
     return asdict(found)
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from softcount import priors
 from softcount.core.counts import ROOT, Counts
+from softcount.core.ranges import NotNegative, Positive
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Setting
@@ -35,7 +36,7 @@ from softcount.files.codec import (
     require,
 )
 from softcount.files.history import calibration_from, history_document, history_from, record_document, record_from
-from softcount.files.schema import check_reading, schema_document, schema_from
+from softcount.files.schema import schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Learned
@@ -62,8 +63,8 @@ class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
     own: dict[str, Any]
     levels: Any
     anchor: list[float]
-    scale: list[float]
-    floor: Annotated[float, Meta(ge=0)]
+    scale: list[Positive]
+    floor: NotNegative
     groups: Annotated[int, Meta(ge=1)] | None
 
 
@@ -307,8 +308,7 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
         family, specs = family_from({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
         parts = family.setting_parts(key_of(x.levels), specs, room)
         own = groups if x.groups is None else x.groups
-        sound = own <= max(room, groups) and min(x.scale, default=1.0) > 0
-        require(sound, f"column {key!r} has impossible groups, or an impossible anchor or scale.")
+        require(own <= max(room, groups), f"column {key!r} has impossible groups.")
         anchor, scale = np.array(x.anchor), np.array(x.scale)
         written = specs[0].written if len(specs) == 1 else None
         keys = columns or (key,)
@@ -321,11 +321,7 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
 def family_from(x: Document, key: Key) -> Family:
     """Return a family from its name and its parameters."""
     require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
-    found = decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
-    reading = getattr(found, "reading", None)
-    if reading is not None:
-        check_reading(reading, key)
-    return found
+    return decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
 
 
 def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]) -> dict[Key, dict[str, Arrays]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError, ModelFileError
@@ -28,7 +28,7 @@ class Vocabulary(Struct, frozen=True):
     """
 
     n_documents: int
-    hashed: int | None
+    hashed: Annotated[int, Meta(ge=1)] | None
     counts: np.ndarray
     documents: np.ndarray
     met: dict[str, Any]
@@ -59,7 +59,6 @@ def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
     """Return the words in a file's content after checking them."""
     found = decode(Vocabulary, document["vocabulary"], arrays, "vocabulary", "its vocabulary")
     counts, documents, hashed = found.counts, found.documents, found.hashed
-    require(hashed is None or hashed >= 1, "its columns have no number.")
     words: Any = words_from(arrays, "words", "text") if hashed is None else Hashed(hashed)
     width = len(words)
     require(len(arrays) == 2 + 2 * (hashed is None), f"it has the arrays {sorted(arrays)}, of which some are too many.")

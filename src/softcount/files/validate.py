@@ -34,8 +34,8 @@ def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> N
         if leaf.columns or not hidden:
             leaf.family.check_columns(leaf.key, leaf.columns, len(leaves) == 1)
             setting, units = leaf.setting, (leaf.family.units(leaf.columns),)
-            sound = setting.anchor.shape == setting.scale.shape == units and setting.floor >= 0
-            require(sound, f"column {leaf.key!r} has an impossible anchor, scale or floor.")
+            sound = setting.anchor.shape == setting.scale.shape == units
+            require(sound, f"column {leaf.key!r} has an impossible anchor or scale.")
         for place, column in enumerate(leaf.columns):
             spec = schema[column]
             usable = spec.used and leaf.family.takes(spec.kind)

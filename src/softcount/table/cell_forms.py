@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.lazy import pa, pc
+from softcount.core.ranges import Digits
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.frames import filled, text_of
@@ -48,8 +49,8 @@ class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number")
     decimal: str = "."
     thousands: str = ""
     parentheses: bool = False
-    digits: int = 0
-    decimals: int = 0
+    digits: Digits = 0
+    decimals: Digits = 0
 
     def __eq__(self, other: object) -> bool:
         """Whether both forms read cells alike; `decimals` is not compared."""
@@ -182,7 +183,7 @@ class TimeForm(Struct, frozen=True, tag_field="form", tag="time"):
 
     pattern: str = "%Y-%m-%d"
     padded: bool = True
-    digits: int = 0
+    digits: Digits = 0
     typed: str = ""
 
     @property
@@ -363,7 +364,7 @@ class DurationForm(Struct, frozen=True, tag_field="form", tag="duration"):
     typed: ClassVar[str] = ""
     is_text: ClassVar[bool] = True
     description: ClassVar[str] = "durations, as seconds"
-    digits: int = 0
+    digits: Digits = 0
     unit: str = "S"
 
     def read(self, cells: Sequence[str | None]) -> Read:

@@ -6,12 +6,13 @@ from collections.abc import Container, Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from softcount.core.ranges import NotNegative, Positive
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.source import CONTENT_DECIDES, FileFormat
@@ -79,8 +80,8 @@ class CountedPoints(Struct, frozen=True):
     """
 
     values: tuple[float, ...] = ()
-    step: float = 0.0
-    most: int = MOST_POINTS
+    step: NotNegative = 0.0
+    most: Annotated[int, Meta(ge=1, le=MOST_POINTS)] = MOST_POINTS
 
     @staticmethod
     def of(columns: Iterable[np.ndarray], most: int = MOST_POINTS) -> CountedPoints:
@@ -221,7 +222,7 @@ class Field(Struct, frozen=True):
     why: str
     levels: Sequence[object] = ()
     anchor: float = 0.0
-    scale: float = 1.0
+    scale: Positive = 1.0
     used: bool = True
     wide: bool = False
     declared: bool = False

@@ -47,6 +47,8 @@ Compiling one runs nothing of it. Searching with it may take for ever on a singl
 the worst that a file of unknown origin can do.
 """
 
+Limit = Annotated[int, Meta(lt=1 << 62)]
+"""A number of words or documents; a file with more is refused."""
 LEAST = {"min_count": 1, "drop_top": 0, "max_words": 1}
 """Integer settings and the smallest value of each."""
 
@@ -69,11 +71,11 @@ class Reading(Struct, frozen=True):
     pattern: Annotated[str, Meta(max_length=LONGEST_PATTERN)] | None = None
     lowercase: bool = True
     stop_words: str | tuple[str, ...] = ()
-    min_count: int = 1
-    min_df: int | float = 1
-    max_df: int | float = 1.0
-    drop_top: int = 0
-    max_words: int | None = None
+    min_count: Limit = 1
+    min_df: Limit | float = 1
+    max_df: Limit | float = 1.0
+    drop_top: Limit = 0
+    max_words: Limit | None = None
 
     def __post_init__(self) -> None:
         for name in ("lowercase", "min_df", "max_df", *LEAST):
