@@ -12,18 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from softcount.pictures.drawing import (
-    LIGHT,
-    SMALL,
-    Boxes,
-    Drawing,
-    Point,
-    class_tone,
-    escape_math,
-    fit_text,
-    new_axes,
-    text_width,
-)
+from softcount.pictures.drawing import LIGHT, SMALL, Drawing, Point, class_tone, escape_math, fit_text, text_width
 from softcount.pictures.text import nice_ticks, tick_texts
 
 Range = tuple[float, float]
@@ -361,7 +350,7 @@ class Regions(Mark, frozen=True):
                 box = (frame.corner[0] + run[0] * width, y, len(run) * width, height + 0.3)
                 boxes.setdefault(group, []).append(box)
         for group, own in sorted(boxes.items()):
-            drawing.shapes.append(Boxes(tuple(own), class_tone(group), 0.28))
+            drawing.boxes(own, class_tone(group), 0.28)
 
     def plot(self, ax: Any) -> None:
         from matplotlib.colors import to_rgb
@@ -475,9 +464,8 @@ class Chart(Struct, frozen=True):
             text = fit_text(self.y.name, frame.size[0], SMALL)
             drawing.text(frame.corner[0], frame.corner[1] - 8, text, "muted", size=SMALL)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the chart on matplotlib axes, new ones if none are given, and return them."""
-        ax = new_axes() if ax is None else ax
+    def plot(self, ax: Any) -> None:
+        """Draw the chart on matplotlib axes."""
         for mark in self.marks:
             mark.plot(ax)
         for axis, which in ((self.x, "x"), (self.y, "y")):
@@ -498,7 +486,6 @@ class Chart(Struct, frozen=True):
             ax.legend(handles=[
                 Patch(color=LIGHT[class_tone(place)], label=escape_math(name)) for place, name in enumerate(self.legend)
             ])  # fmt: skip
-        return ax
 
 
 def class_lines(names: Sequence[str], x: Values, ys: Sequence[Values] | np.ndarray, **style: Any) -> list[Line]:

@@ -42,6 +42,7 @@ DOTS_PER_INCH = 200
 """Of a PNG; a hundred pixels of a drawing are an inch."""
 
 Point = tuple[float, float]
+Box = tuple[float, float, float, float]
 
 
 def class_tone(place: int) -> str:
@@ -115,7 +116,7 @@ class Label(Struct, frozen=True):
 class Boxes(Struct, frozen=True):
     """Rectangles (left, top, width, height) as one shape, so that those which touch leave no line between them."""
 
-    boxes: tuple[tuple[float, float, float, float], ...]
+    boxes: tuple[Box, ...]
     tone: str
     strength: float = 1.0
     title: str = ""
@@ -209,7 +210,10 @@ class Drawing(Struct):
         self.shapes.append(Label((x, y), printable(text), tone, **style))
 
     def box(self, at: Point, size: Point, tone: str, strength: float = 1.0, title: str = "") -> None:
-        self.shapes.append(Boxes(((*at, max(size[0], 0.0), max(size[1], 0.0)),), tone, strength, title))
+        self.boxes([(*at, max(size[0], 0.0), max(size[1], 0.0))], tone, strength, title)
+
+    def boxes(self, boxes: Iterable[Box], tone: str, strength: float = 1.0, title: str = "") -> None:
+        self.shapes.append(Boxes(tuple(boxes), tone, strength, title))
 
     def line(self, points: Iterable[Sequence[float]], tone: str, width: float = 1.5, **style: Any) -> None:
         """Add a line; `style` is its dashes, strength, closed, filled, title."""
@@ -241,14 +245,12 @@ class Drawing(Struct):
         ground = f'<rect class="f-paper" x="{corner}" y="{corner}" width="{w}" height="{h}"/>'
         return f"{head}{ground}{''.join(shape.svg() for shape in self.shapes)}</svg>\n"
 
-    def plot(self, ax: Any = None) -> Any:
-        ax = new_axes() if ax is None else ax
+    def plot(self, ax: Any) -> None:
         ax.set_axis_off()
         ax.set_xlim(-MARGIN, self.width + MARGIN)
         ax.set_ylim(self.height + MARGIN, -MARGIN)
         for order, shape in enumerate(self.shapes):
             shape.paint(ax, LIGHT[shape.tone], order + 2)
-        return ax
 
     def png(self) -> bytes:
         problem = 'PNG is painted by matplotlib, which is not installed: pip install "softcount[plot]"'

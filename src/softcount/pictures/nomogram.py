@@ -83,8 +83,8 @@ class Nomogram(Struct, frozen=True):
         text = fit_text(f"probability of {first} where it is {first} or {second}", WIDTH - left - 40, SMALL)
         drawing.text(WIDTH - 22, y + 92, text, "muted", anchor="end", size=SMALL)
 
-    def plot(self, ax: Any = None) -> Any:
-        return self.draw().plot(ax)
+    def plot(self, ax: Any) -> None:
+        self.draw().plot(ax)
 
 
 def _find_shelves(line: NomogramLine, frame: Frame) -> list[int]:

@@ -205,11 +205,9 @@ def model_page(
     if full:
         quality.add_origin(page, fitted.record, redaction)
         return page
-    families = {
-        column: family.title
-        for key, family in fitted.families.items()
-        for column in (key if isinstance(key, tuple) else (key,))
-    }
+    families: dict[Any, str] = {}
+    for key, family in fitted.families.items():
+        families |= dict.fromkeys(key if isinstance(key, tuple) else (key,), family.title)
     page.heading("Columns")
     modelled = {"modelled as": lambda spec: families.get(spec.key, "-")}
     quality.add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)

@@ -219,8 +219,8 @@ class NetworkPicture(Struct, frozen=True):
             x, y = points[-1]
             drawing.area([(x - 4.5, y - 2), (x + 4.5, y - 2), (x, y + 7)], "muted")
 
-    def plot(self, ax: Any = None) -> Any:
-        return self.draw().plot(ax)
+    def plot(self, ax: Any) -> None:
+        self.draw().plot(ax)
 
 
 def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Point) -> None:
