@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, standards
 from softcount.classify.features import Indicators, PairCounts, Terms
 from softcount.classify.logistic import spread
-from softcount.core.special import log_sum_exp, times_log
+from softcount.core.special import log_of, log_sum_exp, times_log
 from softcount.table.discretise import PointTable, by_class_each
 
 
@@ -433,9 +433,8 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
         known = np.add.reduceat(own, starts, axis=1)[:, column]
         # The weight of the rows that hold a cell and in which another column is known.
         pairs = np.add.reduceat(counts.counts, starts, axis=2)[:, :, column]
-        with np.errstate(divide="ignore"):
-            alone = np.log(own + even) - np.log(known + concentration)
-            given = np.log(counts.counts + even) - np.log(pairs + concentration)
+        alone = log_of(own + even) - log_of(known + concentration)
+        given = log_of(counts.counts + even) - log_of(pairs + concentration)
         for array in (alone, given):
             array[..., 0] = 0.0
         given[:, 0] = 0.0

@@ -292,7 +292,8 @@ class ModelAverage:
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density of each row: of the weighted sum of the members' densities."""
-        return np.asarray(log_sum_exp(self._log_weights + self._each(lambda member: member.model.score_samples(X)), 1))
+        logs = self._each(lambda member: member.model.score_samples(X))
+        return np.asarray(log_sum_exp(log_of(self.weights_) + logs, 1))
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
@@ -383,10 +384,6 @@ class ModelAverage:
         """Write all members and their weights to a file that `softcount.load` reads."""
         save_average(self, path)
 
-    @property
-    def _log_weights(self) -> np.ndarray:
-        return log_of(self.weights_)
-
     def _each(self, ask: Callable[[AverageMember], Any]) -> np.ndarray:
         """(rows x members) numbers."""
         return np.stack([np.asarray(ask(member), dtype=float) for member in self._members], axis=1)
@@ -397,13 +394,13 @@ class ModelAverage:
             rows = len(self._members[0].proba(X, of)) if logs is None else len(logs)
             return np.tile(self.weights_, (rows, 1))
         logs = self._each(lambda member: member.row_logs(X, of)) if logs is None else logs
-        shares, evidence = softmax_rows(self._log_weights + logs)
+        shares, evidence = softmax_rows(log_of(self.weights_) + logs)
         impossible = ~np.isfinite(evidence)
         shares[impossible] = self.weights_
         return shares
 
     def _given_weights(self, given: Any) -> np.ndarray:
-        logs = self._log_weights + [member.log_given(given) for member in self._members]
+        logs = log_of(self.weights_) + [member.log_given(given) for member in self._members]
         if not np.isfinite(logs).any():
             raise DataError("what is given has probability zero under every model, so nothing follows from it.")
         return np.asarray(softmax_rows(logs[None])[0][0])

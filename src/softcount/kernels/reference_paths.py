@@ -42,7 +42,7 @@ def best_paths(
 
     Ties go to the lowest state.
     """
-    start, after = _logs(first), _logs(following)
+    start, after = log_of(first), log_of(following)
     heights, path = np.zeros(len(scores)), np.zeros(len(scores), np.int32)
     for before, here in _steps(borders):
         best = start if before is None else (scores[before][:, :, None] + after).max(axis=1)
@@ -61,7 +61,7 @@ def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fo
 
     `scores` become logarithms of the state probabilities given the steps so far.
     """
-    start, after, heights = _logs(first), _logs(following), np.zeros(len(scores))
+    start, after, heights = log_of(first), log_of(following), np.zeros(len(scores))
     for before, here in _steps(borders):
         scores[here] += start if before is None else log_sum_exp(scores[before][:, :, None] + after, 1)
         heights[here] = log_sum_exp(scores[here], 1)
@@ -73,7 +73,7 @@ def _smooth(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, following: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn filtered into smoothed state probabilities by a backward pass that does not need the scores."""
-    after, nexts = _logs(following), np.zeros_like(following)
+    after, nexts = log_of(following), np.zeros_like(following)
     ranks, _ = _rank(borders)
     for here, behind in _steps_back(borders):
         both = scores[here[: len(behind)]][:, :, None] + after
@@ -89,10 +89,6 @@ def _smooth(
 
 def _finite(values: np.ndarray) -> np.ndarray:
     return np.where(np.isneginf(values), 0.0, values)
-
-
-def _logs(shares: np.ndarray) -> np.ndarray:
-    return log_of(shares)
 
 
 def _by_sequence(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
