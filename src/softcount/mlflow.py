@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,7 @@ def save_model(
 def log_model(model: Any, name: str | None = None, **kwargs: Any) -> Any:
     """Log a fitted estimator to the active run, or to a new one; the result has its `model_uri`."""
     mlflow = _mlflow()
-    from sys import modules
-
-    return mlflow.models.Model.log(artifact_path=None, name=name, flavor=modules[__name__], model=model, **kwargs)
+    return mlflow.models.Model.log(artifact_path=None, name=name, flavor=sys.modules[__name__], model=model, **kwargs)
 
 
 def load_model(model_uri: str, dst_path: str | None = None) -> Any:

@@ -52,7 +52,7 @@ def fit_aode(
     with one_blas_thread():
         if len(known.labels) == known.of:
             return with_aode(fitted, counts.with_rows(known.rows, known.labels, known.weights))
-        places = class_places(fitted, table, classes)
+        places = class_places(fitted, table.settle(classes=classes))
         for chunk in table.chunks(runner.map):
             assert chunk.labels is not None
             weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights

@@ -388,12 +388,10 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
                 found.add(*part)
         finally:
             raw.close()
-        places = {name: place for place, name in enumerate(fitted.names)}
-        order = np.array([places.get(name, -1) for name in table.settle().classes], dtype=np.int64)
-        return found.known(order)
+        return found.known(class_places(fitted, replace(table.settle(), label_remap=None)))
     for chunk in table.chunks(runner.map):
         found.add(*draw_rows(schema, found.limit, chunk))
-    drawn = found.known(class_places(fitted, table, classes))
+    drawn = found.known(class_places(fitted, table.settle(classes=classes)))
     if len(drawn.labels) < drawn.of:
         # Return the memory that a long table was read into: of a CSV of 300 MB, Arrow and the C library keep 50 MB.
         import pyarrow as pa
@@ -418,9 +416,8 @@ def draw_rows(schema: Schema, limit: np.uint64, chunk: Chunk) -> tuple[np.ndarra
     return keys[kept], part, np.bincount(labels[known])
 
 
-def class_places(fitted: Fitted, table: Table, classes: Sequence[object] | None) -> np.ndarray:
+def class_places(fitted: Fitted, settled: Settled) -> np.ndarray:
     """The place among the model's classes of every code of a label."""
-    settled = table.settle(classes=classes)
     places = {name: place for place, name in enumerate(fitted.names)}
     order = np.array([places.get(name, -1) for name in settled.classes], dtype=np.int64)
     return order if settled.label_remap is None else order[settled.label_remap]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
@@ -489,7 +490,6 @@ def check_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck
 
 def _run_in_sqlite(cells: Mapping[str, list[Any]], query: str) -> list[Any]:
     import sqlite3
-    from contextlib import closing
 
     columns, marks = ", ".join(sql.identifier(name, "sqlite") for name in cells), ", ".join("?" * len(cells))
     with closing(sqlite3.connect(":memory:")) as base:

@@ -15,13 +15,15 @@ from softcount.classify.ensemble import SMALLEST, HeldScores, fit_ensemble, log_
 from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
+from softcount.evaluate.calibrate import calibrated
 from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
 from softcount.evaluate.warnings import doubts, measure_dependence
 from softcount.fit import reread
 from softcount.fitted.fitted import Fitted
-from softcount.learn.record import FitRecord, StartTraces
+from softcount.learn.known_classes import fit_labelled
+from softcount.learn.record import FitRecord, StartTraces, memberships_entropy
 from softcount.learn.settings import Plan
 from softcount.run.local import Runner, Threads
 from softcount.table import Table
@@ -212,14 +214,10 @@ class ClassRequest(Struct, frozen=True):
             warn(f"this model cannot be saved: {why}")  # before the work, not when it is to be saved
         if self.search is not None:
             return self._find_classes(table, runner, self.search)
-        from softcount.learn.known_classes import fit_labelled
-
         fitted = Fitted.of(fit_labelled(table, self.plan, runner, self.classes))
         if fitted.interrupted:
             return fitted
         if self.calibration is not None:
-            from softcount.evaluate.calibrate import calibrated
-
             plan = replace(self.plan, watch=None)
             fitted = calibrated(fitted, table, plan, runner, self.calibration, self.classes)
         if self.column_weights:
@@ -350,7 +348,5 @@ class ClassRequest(Struct, frozen=True):
         many = (table.n_rows or MOST_MEMBERSHIPS) * fitted.n_groups > MOST_MEMBERSHIPS
         if fitted.undecided is not None or not runner.keeps_rows or many or fitted.estimate == "predictive":
             return fitted
-        from softcount.learn.record import memberships_entropy
-
         ready = [fitted.model.prepare(chunk) for chunk in reread(table, fitted.schema).chunks(runner.map)]
         return replace(fitted, undecided=memberships_entropy(fitted.model, fitted.estimates, ready, runner))

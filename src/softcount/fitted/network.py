@@ -47,6 +47,7 @@ from softcount.models.stacks import Kernels, Stack
 from softcount.networks.elimination import ROOM, Evidence
 from softcount.networks.network import Network
 from softcount.networks.queries import Questions
+from softcount.pictures.inline_html import boxed, small_table
 from softcount.run.local import Runner
 from softcount.sources import wording
 from softcount.table import Chunk, Table
@@ -223,8 +224,6 @@ class LikeliestLevels(Struct, frozen=True):
     log_probability: float
 
     def _repr_html_(self) -> str:
-        from softcount.pictures.inline_html import boxed, small_table
-
         said = f"of all nodes together; probability {np.exp(self.log_probability):.4g}"
         return boxed("The likeliest levels", said, [small_table(("node", "level"), list(self.levels.items()))])
 
