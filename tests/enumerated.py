@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from softcount.networks.elimination import Evidence
 from softcount.networks.network import Graph
 
 Scope = tuple[int, ...]
@@ -93,6 +94,15 @@ def _table(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
 def random_codes(rng: np.random.Generator, sizes: Sequence[int], rows: int, unseen: float) -> np.ndarray:
     codes = rng.integers(0, sizes, (rows, len(sizes)))
     return np.where(rng.random(codes.shape) < unseen, -1, codes)
+
+
+def soft_evidence(
+    codes: np.ndarray, likelihoods: Mapping[int, np.ndarray], factors: Mapping[Scope, np.ndarray] | None = None
+) -> Evidence:
+    """Codes, likelihoods by node, and logarithms of factors by scope."""
+    with np.errstate(divide="ignore"):
+        logs = {(node,): np.log(given) for node, given in likelihoods.items()}
+    return Evidence(codes, {**logs, **(factors or {})})
 
 
 def random_likelihoods(rng: np.random.Generator, sizes: Sequence[int], rows: int) -> dict[int, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyagrum
 import pytest
 
-from enumerated import Row, log, margin, normalised, random_codes, random_enumerated, random_likelihoods
+from enumerated import Row, log, margin, normalised, random_codes, random_enumerated, random_likelihoods, soft_evidence
 from softcount.errors import DataError, ResourceError
 from softcount.networks import network as network_module
 from softcount.networks import queries
@@ -21,7 +21,7 @@ from softcount.networks.queries import Questions
 ROWS = 4
 
 
-def random_rows(rng: np.random.Generator, sizes: list[int]) -> Evidence:
+def random_rows(rng: np.random.Generator, sizes: list[int]) -> tuple[Evidence, list[Row]]:
     """Every row with other nodes seen, or all with the same, or rows that come again; also sets and likelihoods."""
     codes = random_codes(rng, sizes, ROWS, rng.choice([0.0, 0.4, 0.8, 1.0]))
     kind = rng.integers(3)
@@ -30,7 +30,8 @@ def random_rows(rng: np.random.Generator, sizes: list[int]) -> Evidence:
     elif kind == 2:
         codes = codes[rng.integers(0, 2, ROWS)]
     likelihoods = random_likelihoods(rng, sizes, ROWS) if rng.random() < 0.5 else {}
-    return Evidence(codes, likelihoods)
+    told = [Row(codes[row], {node: given[row] for node, given in likelihoods.items()}) for row in range(ROWS)]
+    return soft_evidence(codes, likelihoods), told
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -38,7 +39,7 @@ def test_a_thousand_networks_answer_as_enumeration_does(seed: int) -> None:
     rng = np.random.default_rng([21, seed])
     for _ in range(20):
         network = random_enumerated(rng)
-        evidence = random_rows(rng, network.sizes)
+        evidence, told = random_rows(rng, network.sizes)
         questions = Questions(network.graph, network.sizes, network.tables)
         of = tuple(int(node) for node in rng.permutation(len(network.sizes))[: rng.integers(1, 4)])
         together, each = questions.posterior(of, evidence), questions.each(of, evidence)
@@ -46,8 +47,7 @@ def test_a_thousand_networks_answer_as_enumeration_does(seed: int) -> None:
         likeliest, heights = questions.most_probable(evidence)
         joint = network.joint()
         for row in range(ROWS):
-            told = Row(evidence.codes[row], {node: given[row] for node, given in evidence.likelihoods.items()})
-            left = told.left(joint)
+            left = told[row].left(joint)
             posterior = normalised(left)
             assert logs[row] == pytest.approx(log(left.sum()), rel=1e-12, abs=1e-12)
             np.testing.assert_allclose(together[row], margin(posterior, of), rtol=0, atol=1e-12)
@@ -66,7 +66,7 @@ def test_factors_on_several_nodes_are_weighed_too(seed: int) -> None:
     logs = rng.normal(size=(ROWS, network.sizes[2] * network.sizes[0])) * 4
     codes = random_codes(rng, network.sizes, ROWS, 0.5)
     questions = Questions(network.graph, network.sizes, network.tables)
-    found = questions.posterior([1, 2], Evidence(codes, {}, {scope: logs}))
+    found = questions.posterior([1, 2], Evidence(codes, {scope: logs}))
     for row in range(ROWS):
         left = Row(codes[row], {}, {scope: logs[row]}).left(network.joint())
         np.testing.assert_allclose(found[row], margin(normalised(left), (1, 2)), rtol=0, atol=1e-12)

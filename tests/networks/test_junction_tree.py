@@ -18,6 +18,7 @@ from enumerated import (
     random_codes,
     random_enumerated,
     random_likelihoods,
+    soft_evidence,
 )
 from networks.drawn_networks import loaded_tree
 from softcount.errors import DataError, ResourceError
@@ -52,7 +53,7 @@ def random_evidence(
         )
         for row in range(rows)
     ]
-    return Evidence(codes, likelihoods, factors), told
+    return soft_evidence(codes, likelihoods, factors), told
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -199,8 +200,8 @@ def test_impossible_rows_are_minus_infinity_and_zeros_without_a_warning() -> Non
     codes = np.array([[-1, 1, -1], [-1, 0, 0], [1, -1, -1], [-1, -1, -1]])
     likelihoods = {2: np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [0.0, 0.0]])}
     with np.errstate(all="raise"):
-        found = loaded_tree(tree, tables).expected([(0,), (1,), (2,)], Evidence(codes, likelihoods), np.ones(4))
-        likeliest, heights = loaded_tree(tree, tables).most_probable(Evidence(codes, likelihoods))
+        found = loaded_tree(tree, tables).expected([(0,), (1,), (2,)], soft_evidence(codes, likelihoods), np.ones(4))
+        likeliest, heights = loaded_tree(tree, tables).most_probable(soft_evidence(codes, likelihoods))
     possible = np.array([False, True, False, False])
     np.testing.assert_array_equal(found.log_evidence > -np.inf, possible)
     np.testing.assert_array_equal(heights > -np.inf, possible)
@@ -269,10 +270,10 @@ def test_a_small_likelihood_of_a_small_probability_is_not_lost() -> None:
     tables = [np.array([0.5, 0.5]), np.array([[1e-200, 1.0], [0.5, 0.5]]), np.array([[0.5, 0.5], [0.0, 1.0]])]
     loaded = loaded_tree(JunctionTree.build([2, 2, 2], [(0,), (0, 1), (0, 2)]), tables)
     codes = np.array([[-1, -1, 0], [-1, -1, 0]])
-    found = loaded.expected([(0,), (1,)], Evidence(codes, {1: np.array([[1.0, 0.0], [1e-200, 0.0]])}), np.ones(2))
+    found = loaded.expected([(0,), (1,)], soft_evidence(codes, {1: np.array([[1.0, 0.0], [1e-200, 0.0]])}), np.ones(2))
     np.testing.assert_allclose(found.log_evidence, np.log(0.25) - np.array([200, 400]) * np.log(10), rtol=1e-13)
     both = {1: np.array([[1e-200, 1e-320], [1e-200, 1e-320]])}
-    found = loaded.expected([(0,), (1,)], Evidence(codes, both), np.ones(2))
+    found = loaded.expected([(0,), (1,)], soft_evidence(codes, both), np.ones(2))
     np.testing.assert_allclose(found.posteriors[0], [[1, 0], [1, 0]], atol=1e-13)
     np.testing.assert_allclose(found.posteriors[1], [[0, 1], [0, 1]], atol=1e-13)
 
@@ -292,7 +293,7 @@ def test_factors_far_apart_are_weighed_by_their_logarithms() -> None:
     loaded = loaded_tree(tree, [np.array([0.5, 0.5]), np.array([[0.5, 0.5], [0.5, 0.5]])])
     one = np.array([[-5000.0, -9000.0], [3000.0, -np.inf], [-np.inf, -np.inf]])
     other = np.array([[-4000.0, 1.0, 1.0, 2.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    found = loaded.expected([(0,)], Evidence(np.full((3, 2), -1), {}, {(0,): one, (0, 1): other}), np.ones(3))
+    found = loaded.expected([(0,)], Evidence(np.full((3, 2), -1), {(0,): one, (0, 1): other}), np.ones(3))
     np.testing.assert_allclose(found.log_evidence, [-4999 + np.log(0.25), 3000 + np.log(0.5), -np.inf], rtol=1e-13)
     np.testing.assert_allclose(found.posteriors[0], [[1, 0], [1, 0], [0, 0]], atol=1e-13)
 
@@ -307,7 +308,7 @@ def test_logarithms_that_contradict_each_other_are_added_up(seed: int, spread: f
     scopes = [*{some_pair(rng, nodes) for _ in range(3)}, (int(rng.integers(nodes)),)]
     factors = {scope: rng.normal(size=(ROWS, prod(sizes[node] for node in scope))) * spread for scope in scopes}
     loaded = load(network, *scopes)
-    evidence = Evidence(np.full((ROWS, nodes), -1), {}, factors)
+    evidence = Evidence(np.full((ROWS, nodes), -1), factors)
     with np.errstate(all="raise"):
         found = loaded.expected(scopes, evidence, np.ones(ROWS))
     with np.errstate(divide="ignore"):
@@ -370,5 +371,5 @@ def test_scopes_outside_the_cliques_are_refused() -> None:
         loaded.answer([(0, 2)], Evidence(np.full((1, 3), -1)))
     with pytest.raises(DataError, match="no clique"):
         loaded_tree(JunctionTree.build([2, 2], [(0,)]), []).answer(
-            [], Evidence(np.full((1, 2), -1), {1: np.ones((1, 2))})
+            [], Evidence(np.full((1, 2), -1), {(1,): np.zeros((1, 2))})
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from enumerated import random_codes, random_enumerated, random_likelihoods
+from enumerated import random_codes, random_enumerated, random_likelihoods, soft_evidence
 from networks.drawn_networks import drawn_tables
 from softcount.errors import DataError, ResourceError
 from softcount.networks import queries
@@ -40,7 +40,7 @@ def test_a_tree_for_every_pattern_answers_as_one_tree_for_all(seed: int, monkeyp
     rng = np.random.default_rng([31, seed])
     network = random_enumerated(rng)
     codes = random_codes(rng, network.sizes, 12, 0.5)
-    evidence = Evidence(codes, random_likelihoods(rng, network.sizes, 12) if seed % 2 else {})
+    evidence = soft_evidence(codes, random_likelihoods(rng, network.sizes, 12) if seed % 2 else {})
     found = []
     for cells in (queries.CELLS_WORTH_A_TREE, 0):
         monkeypatch.setattr(queries, "CELLS_WORTH_A_TREE", cells)
@@ -58,7 +58,7 @@ def test_rows_are_answered_where_only_the_tree_of_all_is_refused(grid: tuple[Net
     codes[rng.random(codes.shape) < 0.2] = -1
     codes[:, 0] = -1
     with pytest.raises(ResourceError, match="an exact answer needs"):
-        questions.log_evidence(Evidence(np.full((1, SIDE * SIDE), -1), {SIDE * SIDE - 1: np.array([[0.5, 0.5]])}))
+        questions.log_evidence(Evidence(np.full((1, SIDE * SIDE), -1), {(SIDE * SIDE - 1,): np.zeros((1, 2))}))
     together = questions.posterior([0], Evidence(codes))
     logs = questions.log_evidence(Evidence(codes))
     for row in range(len(codes)):

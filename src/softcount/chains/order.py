@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 import numpy as np
 from msgspec import Struct, field
@@ -80,7 +81,7 @@ class StepBlocks(Struct, frozen=True, eq=False):
     steps: StepKeys
     weights: np.ndarray | None
     blocks: np.ndarray
-    held: dict[tuple[int, int, bool], ContextLevel] = field(default_factory=dict)
+    held: dict[int, tuple[list[ContextLevel], list[ContextLevel]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -99,27 +100,23 @@ class StepBlocks(Struct, frozen=True, eq=False):
         edges = 2.0 ** -np.arange(BLOCKS - 1, 0, -1)
         return cls(alphabet, steps, each, np.searchsorted(edges, share, "right"))
 
-    def level(self, back: int, block: int, alone: bool = False) -> ContextLevel:
-        """Count one length of context in all blocks up to `block`, or in that block only."""
-        if (back, block, alone) not in self.held:
-            if alone:
+    def levels(self, back: int) -> tuple[list[ContextLevel], list[ContextLevel]]:
+        """Count one length of context: in each block, and in all blocks before each block but the first."""
+        if back not in self.held:
+            own = []
+            for block in range(BLOCKS):
                 here = np.flatnonzero((self.steps.known >= back) & (self.blocks == block))
                 weights = None if self.weights is None else self.weights[here]
-                found = ContextLevel.of(self.steps.keys[back][here], weights, self.alphabet.base ** (back + 1))
-            else:
-                own = self.level(back, block, alone=True)
-                found = self.level(back, block - 1).plus(own) if block else own
-            self.held[back, block, alone] = found
-        return self.held[back, block, alone]
-
-    def counts(self, order: int, block: int, alone: bool = False) -> ContextCounts:
-        return ContextCounts(self.alphabet, tuple(self.level(back, block, alone) for back in range(order + 1)))
+                own.append(ContextLevel.of(self.steps.keys[back][here], weights, self.alphabet.base ** (back + 1)))
+            self.held[back] = own, list(accumulate(own[:-1], ContextLevel.plus))
+        return self.held[back]
 
     def evidence(self, order: int) -> float:
         """Return the log-probability of every block but the first, each predicted by Kneser-Ney from those before."""
-        found = 0.0
+        found, levels = 0.0, [self.levels(back) for back in range(order + 1)]
         for block in range(1, BLOCKS):
-            before, own = self.counts(order, block - 1), self.counts(order, block, alone=True)
+            own = ContextCounts(self.alphabet, tuple(alone[block] for alone, _ in levels))
+            before = ContextCounts(self.alphabet, tuple(earlier[block - 1] for _, earlier in levels))
             if before.steps and own.steps:
                 found += back_off(before).log_probability(own)
         return found

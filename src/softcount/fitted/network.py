@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import Counts
+from softcount.core.special import log_of
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Categorical, Family, Setting
@@ -83,13 +84,13 @@ def is_sure(value: Any) -> bool:
 
 
 def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
-    """Return likelihoods of categories by index of the discrete node, and the conditions on numeric leaves."""
+    """Return log-likelihoods of categories by index of the discrete node, and the conditions on numeric leaves."""
     number, found = net.discrete.number, dict[int, np.ndarray]()
     ranges: dict[Key, Condition] = {}
     for key, value in soft.items():
         condition = condition_of(value)
         if key in number:
-            found[number[key]] = _likelihood(net, net.nodes[key], value)[None]
+            found[number[key]] = log_of(_likelihood(net, net.nodes[key], value))[None]
         elif condition is None:
             raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {value!r}.")
         else:
@@ -378,13 +379,13 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             ready = NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
             found = Evidence(codes)
         by_level, ranges = likelihoods(self.net, soft)
-        found = replace(found, likelihoods=by_level)
+        for node, logs in by_level.items():
+            found = found.with_factor((node,), logs)
         for key, condition in ranges.items():
             number = self.number(key)
             number.refuse_range_beside(known)
             pieces = condition.pieces(number_reader(self, key))
-            with np.errstate(divide="ignore"):
-                logs = np.log(evidence_within(key, *number.spread(ready), pieces))
+            logs = log_of(evidence_within(key, *number.spread(ready), pieces))
             if number.scope:
                 found = found.with_factor(number.scope, logs[None])
         return ready, found

@@ -187,8 +187,6 @@ def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
     for node, size in enumerate(fitted.net.sizes):
         if evidence.codes[0, node] >= 0:
             found[node] = (np.arange(size) == evidence.codes[0, node]).astype(float)
-    for node, likelihood in evidence.likelihoods.items():
-        found[node] = found.get(node, 1.0) * likelihood[0]
     for scope, logs in evidence.factors.items():
         if len(scope) > 1:
             names = ", ".join(str(fitted.net.discrete.names[node]) for node in scope)
@@ -266,12 +264,13 @@ class NodeTable(Struct, frozen=True, eq=False):
     def __getitem__(self, levels: Any) -> float:
         """Return the probability of a category; the categories of the parents follow it in order."""
         own, *others = levels if isinstance(levels, tuple) and levels not in self.levels else (levels,)
-        at = [_place(name, known, level) for (name, known), level in zip(self.parents.items(), others, strict=True)]
-        return float(self.values[(*at, _place(self.name, self.levels, own))])
+        axes = [*self.parents.items(), (self.name, self.levels)]
+        pairs = zip(axes, [*others, own], strict=True)
+        return float(self.values[tuple(Levels(f"node {name!r}", known).place(level) for (name, known), level in pairs)])
 
     def given(self, **parents: Any) -> dict[Any, float]:
         """Return category -> probability for one category of each parent."""
-        at = [_place(name, known, parents[str(name)]) for name, known in self.parents.items()]
+        at = [Levels(f"node {name!r}", known).place(parents[str(name)]) for name, known in self.parents.items()]
         return dict(zip(self.levels, map(float, self.values[tuple(at)]), strict=True))
 
     def rows(self) -> list[tuple[tuple[Any, ...], list[float]]]:
@@ -292,9 +291,3 @@ class NodeTable(Struct, frozen=True, eq=False):
             for line in [head, *shown]
         ]
         return "\n".join(line.rstrip() for line in lines)
-
-
-def _place(name: Any, levels: list[Any], level: Any) -> int:
-    if level not in levels:
-        raise DataError(f"node {name!r} has no level {level!r}. It has: {', '.join(map(str, levels))}.")
-    return levels.index(level)

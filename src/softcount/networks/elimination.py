@@ -336,13 +336,11 @@ class LaneInput(NamedTuple):
 class Evidence(Struct, frozen=True, dict=True):
     """Codes (rows x nodes, -1 if missing) and soft evidence.
 
-    `likelihoods` maps a node to an array (rows x levels); a set of possible levels is an array of ones and zeros.
-    `factors` maps a scope, which must lie within a clique, to logarithms (rows x cells). The scope's first node changes
-    slowest.
+    `factors` maps a scope, which must lie within a clique, to log-likelihoods (rows x cells). The scope's first node
+    changes slowest. A level that is excluded has a logarithm of minus infinity.
     """
 
     codes: Array
-    likelihoods: Mapping[int, Array] = field(default_factory=dict)
     factors: Mapping[Scope, Array] = field(default_factory=dict)
 
     @property
@@ -360,15 +358,11 @@ class Evidence(Struct, frozen=True, dict=True):
 
     @property
     def soft(self) -> tuple[Scope, ...]:
-        """Scopes of the likelihoods and factors."""
-        return (*((node,) for node in self.likelihoods), *self.factors)
+        """Scopes of the factors."""
+        return tuple(self.factors)
 
     def take(self, rows: Array) -> Evidence:
-        return Evidence(
-            self.codes[rows],
-            {node: given[rows] for node, given in self.likelihoods.items()},
-            {scope: given[rows] for scope, given in self.factors.items()},
-        )
+        return Evidence(self.codes[rows], {scope: logs[rows] for scope, logs in self.factors.items()})
 
     def hiding(self, node: int) -> Evidence:
         """Return the evidence without the observations of one node."""
@@ -382,13 +376,9 @@ class Evidence(Struct, frozen=True, dict=True):
         return replace(self, factors={**self.factors, key: self.factors.get(key, 0.0) + logs})
 
     def inputs(self, sizes: Sequence[int], block: slice, nodes: Iterable[int]) -> Iterator[LaneInput]:
-        """Yield the lanes of a block of rows: indicators of the codes of `nodes`, then all likelihoods and factors."""
+        """Yield the lanes of a block of rows: indicators of the codes of `nodes`, then all factors."""
         for node in nodes:
             yield LaneInput((node,), _indicators(sizes[node]).take(self.columns[node, block], axis=1))
-        for node, given in self.likelihoods.items():
-            top = given[block].max(axis=1)
-            yield LaneInput((), top)
-            yield LaneInput((node,), np.ascontiguousarray((given[block] / np.where(top > 0, top, 1.0)[:, None]).T))
         for scope, logs in self.factors.items():
             lanes = np.ascontiguousarray(logs[block].T).reshape(*(sizes[node] for node in scope), -1)
             yield LaneInput(scope, lanes, logs=True)

@@ -19,21 +19,17 @@ from softcount.networks.queries import Expectation, Known, Layout, PrunedTree, c
 
 # Samples of a network in parallel, one per lane: drawn from parents to children, or node by node (Gibbs).
 
-Factors = Mapping[Scope, np.ndarray]
-
 
 class SampledLanes(Struct, frozen=True, dict=True):
     """Samples of a network in parallel, one per lane: codes (lanes x nodes, -1 for nodes to sample) and factors.
 
-    `likelihoods` maps a node to a likelihood that applies to all lanes. `by_lane` maps a scope to logarithms (lanes x
-    cells).
+    `factors` maps a scope to log-likelihoods (lanes x cells), or (1 x cells) if they apply to all lanes.
     """
 
     graph: Graph
     tables: Sequence[np.ndarray]
     codes: np.ndarray
-    likelihoods: Mapping[int, np.ndarray] = field(default_factory=dict)
-    by_lane: Factors = field(default_factory=dict)
+    factors: Mapping[Scope, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -41,16 +37,15 @@ class SampledLanes(Struct, frozen=True, dict=True):
 
     @cached_property
     def scopes(self) -> list[Scope]:
-        return [*self.graph.families, *((node,) for node in self.likelihoods), *self.by_lane]
+        return [*self.graph.families, *self.factors]
 
     @cached_property
     def logs(self) -> list[np.ndarray]:
         """The logarithm of each factor: an axis for the lanes (of length 1 if they share it), then one per node."""
-        shared = [log_of(each) for each in [*self.tables, *self.likelihoods.values()]]
-        return [
-            logs.reshape(-1, *(self.sizes[node] for node in scope))
-            for logs, scope in zip([*shared, *self.by_lane.values()], self.scopes, strict=True)
-        ]
+        shared = [log_of(table)[None] for table in self.tables]
+        shapes = ([self.sizes[node] for node in scope] for scope in self.factors)
+        own = [logs.reshape(-1, *shape) for logs, shape in zip(self.factors.values(), shapes, strict=True)]
+        return [*shared, *own]
 
     @cached_property
     def touching(self) -> list[list[int]]:
@@ -241,7 +236,7 @@ class LargeRows(Struct, frozen=True, dict=True):
         one = again = np.arange(len(self.codes))
         if not factors:
             one, again = distinct_rows(self.codes)
-        evidence, weights = Evidence(self.codes[one], {}, factors), np.bincount(again, self.weights, len(one))
+        evidence, weights = Evidence(self.codes[one], factors), np.bincount(again, self.weights, len(one))
         found = PrunedTree.of(layout, tables, self.graph.families).expected(list(factors), evidence, weights)
         return found._replace(log_evidence=found.log_evidence[again])
 
@@ -253,7 +248,7 @@ class LargeRows(Struct, frozen=True, dict=True):
         The log-likelihood is the log mean weight of the states drawn to initialise the chains.
         """
         by_lane = {scope: np.repeat(factor, CHAINS, axis=0) for scope, factor in factors.items()}
-        lanes = SampledLanes(self.graph, tables, np.repeat(self.codes, CHAINS, axis=0), by_lane=by_lane)
+        lanes = SampledLanes(self.graph, tables, np.repeat(self.codes, CHAINS, axis=0), by_lane)
         states, logs = lanes.start(rng, TRIES)
         states, logs = states.reshape(len(self.codes), CHAINS, -1), logs.reshape(len(self.codes), CHAINS)
         if not (logs > -np.inf).any(axis=1).all():
@@ -315,7 +310,7 @@ def weigh_samples(
     cells, logs = [], []
     for start in range(0, samples, DRAWN_ROWS):
         unseen = np.full((min(DRAWN_ROWS, samples - start), len(tables)), -1)
-        states, weights = SampledLanes(graph, tables, unseen, given).forward(rng, nodes)
+        states, weights = SampledLanes(graph, tables, unseen, _logs_of(given)).forward(rng, nodes)
         cells.append(_cells(states, tables, of))
         logs.append(weights)
     log = np.concatenate(logs)
@@ -341,7 +336,7 @@ def gibbs(
     """
     check_different(of)
     rng = np.random.default_rng(seed)
-    lanes = SampledLanes(graph, tables, np.full((QUERY_CHAINS, len(tables)), -1), given)
+    lanes = SampledLanes(graph, tables, np.full((QUERY_CHAINS, len(tables)), -1), _logs_of(given))
     states, log = lanes.start(rng, QUERY_TRIES)
     met = np.flatnonzero(log > -np.inf)
     if not len(met):
@@ -360,6 +355,10 @@ def gibbs(
     spread = probabilities * (1 - probabilities)
     worth = [own / var for own, var in zip(spread, variances, strict=True) if var > 0]
     return _estimate(probabilities, variances, min([*worth, float(QUERY_CHAINS * sweeps)]), shape)
+
+
+def _logs_of(given: Likelihoods) -> dict[Scope, np.ndarray]:
+    return {(node,): log_of(likelihood)[None] for node, likelihood in given.items()}
 
 
 def _estimate(probabilities: np.ndarray, variances: np.ndarray, effective: float, shape: list[int]) -> Estimate:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, combinations, pairwise
 from math import prod
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -263,19 +263,9 @@ def _starts(sizes: Sequence[int]) -> np.ndarray:
     return np.cumsum([0, *sizes[:-1]])
 
 
-# Scores of a node and its parents: BIC, BDeu or log-likelihood. The score of a network is their sum.
-
-
-class Score(Protocol):
-    """The score of a node and its parents; higher is better."""
-
-    def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
-        """Return the scores of several candidates as the last parent; their levels lie side by side on the last axis.
-
-        `table` is (configurations of the other parents x levels of the node x levels of all candidates). `sizes` holds
-        the number of levels of each candidate.
-        """
-        ...
+# Scores of a node and its parents, higher is better: BIC, BDeu or log-likelihood. The score of a network is their sum.
+# `of_tables` scores several candidates as the last parent. `table` is (configurations of the other parents x levels of
+# the node x levels of all candidates side by side), and `sizes` holds the number of levels of each candidate.
 
 
 class LogLikelihood(Struct, frozen=True):
@@ -309,6 +299,9 @@ class Bdeu(Struct, frozen=True):
         share = np.repeat(self.imagined / (table.shape[0] * np.array(sizes)), sizes)
         cells = _risen(share / table.shape[1], table.reshape(-1, table.shape[2]))
         return _by_parent(cells - _risen(share, table.sum(axis=1)), sizes)
+
+
+Score = LogLikelihood | Bic | Bdeu
 
 
 def _risen(prior: np.ndarray, counts: np.ndarray) -> np.ndarray:
