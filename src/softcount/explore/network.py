@@ -49,12 +49,13 @@ def network_document(model: FittedNet) -> Document:
     order = [names[net.graph.names[place]] for place in net.graph.order]
     asked = 0 if model.target is None else net.discrete.place(model.target)
     order = [name for name in order if name not in left_out]
-    return _document(nodes, leaves, tree, order, asked) | {"notes": note_left_out(left_out)}
+    return _document(nodes, leaves, tree, order, asked, left_out)
 
 
 def _document(
-    nodes: list[Document], leaves: list[Document], tree: JunctionTree, order: Sequence[str], asked: int
-) -> Document:
+    nodes: list[Document], leaves: list[Document], tree: JunctionTree, order: Sequence[str], asked: int,
+    left_out: Sequence[str],
+) -> Document:  # fmt: skip
     return {
         "kind": "network",
         "nodes": nodes,
@@ -63,6 +64,7 @@ def _document(
         "above": list(tree.above),
         "order": list(order),
         "asked": asked,
+        "notes": note_left_out(left_out),
     }
 
 
@@ -140,11 +142,9 @@ def states_document(model: FittedStates) -> Document:
     """Describe a node for the state of each of the first steps, and one for each column that a step shows."""
     shown = model.shown
     names = labels_in(shown)
-    columns = [_shown(model, leaf) for leaf in model.chain.leaves]
-    kept = [(names[leaf.key], own) for leaf, own in zip(model.chain.leaves, columns, strict=True) if own is not None]
-    left_out = [
-        names[key] for leaf, own in zip(model.chain.leaves, columns, strict=True) if own is None for key in leaf.columns
-    ]
+    shown_leaves = [(leaf, _shown(model, leaf)) for leaf in model.chain.leaves]
+    kept = [(names[leaf.key], own) for leaf, own in shown_leaves if own is not None]
+    left_out = [names[key] for leaf, own in shown_leaves if own is None for key in leaf.columns]
     steps = max(FEWEST_STATES, min(MOST_STEPS, MOST_CARDS // (1 + len(kept))))
     state = apart("state", [name for name, _ in kept])
     nodes: list[Document] = []
@@ -198,8 +198,4 @@ def _sequence_document(
 ) -> Document:  # fmt: skip
     names = [node["name"] for node in nodes]
     tree = JunctionTree.build(sizes, [tuple(node["scope"]) for node in nodes], ROOM, names)
-    return _document(nodes, leaves, tree, order or names, asked) | {
-        "elsewhere": False,
-        "notes": note_left_out(left_out),
-        "steps": steps,
-    }
+    return _document(nodes, leaves, tree, order or names, asked, left_out) | {"elsewhere": False, "steps": steps}

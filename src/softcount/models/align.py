@@ -84,12 +84,7 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
         raise DataError(
             "only models of known classes can be merged: the groups of two mixtures are not the same groups."
         )
-    for leaf in left.model.leaves:
-        if not leaf.family.facts.mergeable:
-            raise DataError(
-                f"column {leaf.key!r} is {leaf.family.name}, whose counts hang on the fit they come from and do not "
-                "add to another's. Fit all the rows at once."
-            )
+    refuse_unmergeable(left.model.leaves)
     mine, theirs = [{leaf.key for leaf in one.model.leaves} for one in (left, right)]
     if mine != theirs:
         odd = ", ".join(repr(key) for key in list(mine ^ theirs)[:5])
@@ -102,6 +97,15 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
     schema = united_schema(left.model.schema, right.model.schema, grow)
     leaves = [united_leaf(leaf, schema, len(classes)) for leaf in left.model.leaves]
     return left.model.with_leaves(tuple(leaves), len(classes), schema), classes
+
+
+def refuse_unmergeable(nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        if not node.family.facts.mergeable:
+            raise DataError(
+                f"column {node.key!r} is {node.family.name}, whose counts hang on the fit they come from and do not "
+                "add to another's. Fit all the rows at once."
+            )
 
 
 def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Counts]:
@@ -256,13 +260,10 @@ def united_net(left: Net, right: Net) -> Net:
             f"the two networks differ: {next(iter(odd))!r} is in one of them only. Give both the same edges."
         )
     schema = united_schema(left.schema, right.schema, None)
+    refuse_unmergeable(left.each)
     nodes = []
     for node in left.each:
         other = right.nodes[node.key]
-        if not node.family.facts.mergeable:
-            raise DataError(
-                f"the counts of {node.key!r} ({node.family.name}) do not add to another fit's. Fit all rows."
-            )
         if node.columns:
             nodes.append(united_leaf(node, schema, node.setting.groups))
         elif node.key == left.target == right.target:
