@@ -90,10 +90,7 @@ def run(rounds: int) -> Iterator[Result]:
     work = f"two overlapping normals, {ROWS:,} rows: to the top ({iterations:,} plain EM maps)"
     best = race({"ours": ours(ROWS)}, rounds)
     yield from ratios(work, best | {(PEER, count): took for count in THREADS}, PEER, (10, 10))
-    others = {
-        "EM, then L-BFGS": ours(ROWS, finish="lbfgs"),
-        "L-BFGS from the start": ascent(ROWS),
-    }
+    others = {"EM, then L-BFGS": ours(ROWS, finish="lbfgs"), "L-BFGS from the start": ascent(ROWS)}
     best = race(others, 1)
     for name in others:
         yield Span(f"the same by {name}", ROWS, {count: best[name, count] for count in THREADS})

@@ -48,11 +48,7 @@ CHOICES: dict[str, dict[str, dict[str, float]]] = {
         "road": {"1": 1, "7": 1, "14": 2, "16": 3, "18": 4, "20": 3, "21": 3, "24": 1},
         "mountain": {"7": 1, "10": 1, "12": 2, "18": 2, "21": 5, "24": 4, "27": 3},
     },
-    "lights": {
-        "city": {"yes": 8, "no": 2},
-        "road": {"yes": 3, "no": 7},
-        "mountain": {"yes": 2, "no": 8},
-    },
+    "lights": {"city": {"yes": 8, "no": 2}, "road": {"yes": 3, "no": 7}, "mountain": {"yes": 2, "no": 8}},
     "brakes": {
         "city": {"rim": 6, "coaster": 5, "disc": 1, "drum": 0.25},
         "road": {"rim": 8, "disc": 3},

@@ -106,9 +106,7 @@ def page(found: dict[int, np.ndarray], with_em: dict[float, np.ndarray]) -> str:
         alone, joint = rows.mean(axis=0)
         gains = ", ".join(f"{100 * (b - a):+.1f}" for a, b in rows)
         lines.append(f"| {prior:g} | {alone:.3f} | {joint:.3f} | {100 * (joint - alone):+.1f} | {gains} |")
-    lines += [
-        "",
-    ]
+    lines += [""]
     return "\n".join(lines)
 
 

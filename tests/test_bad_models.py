@@ -182,10 +182,7 @@ DOCUMENTS: dict[str, tuple[Change, str]] = {
     "a class that is none": (say(["ripe", None], "classes"), "not all text"),
     "a level that is none": (both_levels([["red"], "green", "yellow"]), "neither text nor numbers"),
     "a column without a name": (say(None, "schema", "fields", 0, "key"), "None is no column"),
-    "an anchor in words": (
-        say("1.5", "schema", "fields", 0, "anchor"),
-        "`float`, got `str` - at `$.fields[0].anchor`",
-    ),
+    "an anchor in words": (say("1.5", "schema", "fields", 0, "anchor"), "`float`, got `str` - at `$.fields[0].anchor`"),
     "an anchor of several": (say([[0.5]], "leaves", 0, "anchor"), "anchor"),
     "rows beyond all numbers": (say(2**1024 - 1, "rows"), "rows"),
     "a note that is none": (say([1], "history", "notes"), "Expected `str`, got `int` - at `$.notes[0]`"),

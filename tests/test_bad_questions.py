@@ -107,10 +107,7 @@ SURE = pd.DataFrame({name: pair * 10 for name, pair in PAIRS.items()})
 SURE_LABELS = ["p", "q"] * 10
 CATEGORIES = {"a": "categorical", "b": "categorical", "c": "categorical"}
 RATES = {"k": "poisson", "j": "poisson", "c": "categorical"}
-IMPOSSIBLE = {
-    "categories": (CATEGORIES, {"a": "u", "b": "n"}),
-    "rates": (RATES, {"k": 3, "j": 2}),
-}
+IMPOSSIBLE = {"categories": (CATEGORIES, {"a": "u", "b": "n"}), "rates": (RATES, {"k": 3, "j": 2})}
 
 
 def sure(kinds):

@@ -125,11 +125,7 @@ def one_group(columns: np.ndarray) -> float:
         (["no", "yes", None, "no"], "bernoulli", chain_of_levels(["no", "yes", None, "no"], 1 / 2)),
         (VISITS, "poisson", chain_of_counts(VISITS)),
         (REALS, "normal", one_group(np.array(REALS)[:, None])),
-        (
-            np.exp(OTHERS),
-            "lognormal",
-            one_group(np.array(OTHERS)[:, None]) - float(np.nansum(OTHERS)),
-        ),
+        (np.exp(OTHERS), "lognormal", one_group(np.array(OTHERS)[:, None]) - float(np.nansum(OTHERS))),
     ],
     ids=["categorical", "bernoulli", "poisson", "normal", "lognormal"],
 )

@@ -24,14 +24,8 @@ CLASSES: dict[str, tuple[list[str], Any]] = {
     "naive Bayes": (["--model", "naive-bayes"], sc.NaiveBayes()),
     "a prior": (["--model", "naive-bayes", "--prior", "jeffreys"], sc.NaiveBayes(prior="jeffreys")),
     "densities chosen by the rows": (["--model", "naive-bayes", "--kind", "auto"], sc.NaiveBayes(kinds="auto")),
-    "calibrated": (
-        ["--model", "naive-bayes", "--calibrate", "isotonic"],
-        sc.NaiveBayes(calibration="isotonic"),
-    ),
-    "semi-supervised": (
-        ["--model", "naive-bayes", "--unlabelled-weight", "1"],
-        sc.NaiveBayes(unlabelled_weight=1),
-    ),
+    "calibrated": (["--model", "naive-bayes", "--calibrate", "isotonic"], sc.NaiveBayes(calibration="isotonic")),
+    "semi-supervised": (["--model", "naive-bayes", "--unlabelled-weight", "1"], sc.NaiveBayes(unlabelled_weight=1)),
     "ensemble": ([], sc.Classifier()),
     "ensemble with text": (["--kind", "note=text"], sc.Classifier(kinds={"note": "text"})),
     "AODE": (["--model", "averaged"], sc.AveragedStars()),

@@ -17,14 +17,7 @@ from small_tables import fruit, refused
 from softcount.estimators.gaussian_mixture import CHOSEN_FROM
 from softcount.learn.record import Trial
 
-SHAPES = {
-    "full": (2, 3, 3),
-    "tied": (3, 3),
-    "diag": (2, 3),
-    "spherical": (2,),
-    "tied_diag": (3,),
-    "tied_spherical": (),
-}
+SHAPES = {"full": (2, 3, 3), "tied": (3, 3), "diag": (2, 3), "spherical": (2,), "tied_diag": (3,), "tied_spherical": ()}
 TYPES = list(SHAPES)
 
 
@@ -265,10 +258,7 @@ INITS = {
     "labels": (TRUTH == "high").astype(int),
     "memberships": np.where((TRUTH == "high")[:, None], [[0.9, 0.1]], [[0.1, 0.9]]),
     "a model": mixture("diag").fit(X + 0.1),
-    "parameters": {
-        "weights": [0.3, 0.7],
-        **{j: {"mean": [4.0, -1.0], "variance": [1.0, 2.0]} for j in range(3)},
-    },
+    "parameters": {"weights": [0.3, 0.7], **{j: {"mean": [4.0, -1.0], "variance": [1.0, 2.0]} for j in range(3)}},
 }
 
 

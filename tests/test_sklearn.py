@@ -280,11 +280,7 @@ def test_a_mixture_ends_a_pipeline():
     assert len(set(labels[:60])) == len(set(labels[60:])) == 1
 
 
-GRID = {
-    "prior": [0.5, 1.0, "jeffreys"],
-    "estimate": ["mean", "ml"],
-    "kinds": [KINDS, KINDS | {"visits": "normal"}],
-}
+GRID = {"prior": [0.5, 1.0, "jeffreys"], "estimate": ["mean", "ml"], "kinds": [KINDS, KINDS | {"visits": "normal"}]}
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

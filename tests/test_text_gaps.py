@@ -239,13 +239,7 @@ def gappy(rows: int = 240) -> tuple[list[str], list[str | None]]:
 
 
 def tried(
-    share: float | None,
-    size: int,
-    jobs: int,
-    tmp: Path,
-    texts: list[str],
-    names: list[str | None],
-    weight: float = 0.0,
+    share: float | None, size: int, jobs: int, tmp: Path, texts: list[str], names: list[str | None], weight: float = 0.0
 ) -> Evaluation:
     pd.DataFrame({"text": texts, "y": names}).to_parquet(tmp / "gappy.parquet", row_group_size=size)
     table = open_table(os.fspath(tmp / "gappy.parquet"), kinds={"text": Kind.TEXT}, target="y")

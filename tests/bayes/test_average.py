@@ -16,11 +16,7 @@ ROWS = {
     "Rain": ["yes", "yes", "no", "no", "yes", "no", "no", "no", "yes", "yes"],
     "Wet": ["yes", "yes", "no", "no", "yes", "no", "yes", "no", "yes", "no"],
 }
-GRAPHS = [
-    [("Sky", "Rain"), ("Rain", "Wet")],
-    [("Sky", "Rain"), ("Sky", "Wet")],
-    {"Sky": [], "Rain": [], "Wet": []},
-]
+GRAPHS = [[("Sky", "Rain"), ("Rain", "Wet")], [("Sky", "Rain"), ("Sky", "Wet")], {"Sky": [], "Rain": [], "Wet": []}]
 LEVELS = [["blue", "grey"], ["no", "yes"], ["no", "yes"]]
 
 

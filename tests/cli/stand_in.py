@@ -57,10 +57,7 @@ class StandIn:
         "size": {"mean": np.array([1.0, 5.0]), "variance": np.array([1.0, float("nan")])},
     }
     levels: ClassVar[dict[str, Any]] = {"colour": ["blue", NASTY]}
-    families: ClassVar[dict[str, Any]] = {
-        "colour": Categorical(),
-        "size": Normal(),
-    }
+    families: ClassVar[dict[str, Any]] = {"colour": Categorical(), "size": Normal()}
     missing: ClassVar[dict[str, Any]] = {"colour": 2.0, "size": 0.0}
 
     @property

@@ -267,10 +267,7 @@ PACKED: dict[str, tuple[Change, str]] = {
     "values that are none": (put(VALUES, lambda a: a.astype(float) * np.nan), "make no sense"),
     "values below zero": (put(VALUES, lambda a: -a.astype(np.int32)), "below zero"),
     "cells of a huge table": (say(9_999_999, "structure", "groups"), "groups is 9999999"),
-    "both ways at once": (
-        lambda document, arrays: arrays.update({"counts/'text'/hi": np.zeros(3)}),
-        "make no sense",
-    ),
+    "both ways at once": (lambda document, arrays: arrays.update({"counts/'text'/hi": np.zeros(3)}), "make no sense"),
 }
 
 

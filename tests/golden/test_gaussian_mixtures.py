@@ -148,11 +148,7 @@ def start_of(kind: str, components: int, columns: int) -> dict[str, np.ndarray]:
     precisions = {"full": full, "tied": full[0], "diag": diagonal, "spherical": diagonal[:, 0]}
     precisions |= {"tied_diag": diagonal[0], "tied_spherical": diagonal[0, 0]}
     weights = np.arange(1.0, components + 1)
-    return {
-        "weights_init": weights / weights.sum(),
-        "means_init": means,
-        "precisions_init": np.array(precisions[kind]),
-    }
+    return {"weights_init": weights / weights.sum(), "means_init": means, "precisions_init": np.array(precisions[kind])}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -30,10 +30,7 @@ SETTINGS = {
     ),
     "case": ({"lowercase": False}, {"lowercase": False}),
     "characters": ({"analyzer": "char", "ngrams": (1, 3)}, {"analyzer": "char", "ngram_range": (1, 3)}),
-    "characters in words": (
-        {"analyzer": "char_wb", "ngrams": (2, 4)},
-        {"analyzer": "char_wb", "ngram_range": (2, 4)},
-    ),
+    "characters in words": ({"analyzer": "char_wb", "ngrams": (2, 4)}, {"analyzer": "char_wb", "ngram_range": (2, 4)}),
     "pattern": ({"pattern": r"[^\W\d]+"}, {"token_pattern": r"[^\W\d]+"}),
     "pattern with a group": ({"pattern": r"(\w+)'\w"}, {"token_pattern": r"(\w+)'\w"}),
 }

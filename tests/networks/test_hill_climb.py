@@ -11,15 +11,7 @@ from networks.plain_structures import all_graphs, drawn_codes
 from softcount.errors import DataError
 from softcount.networks import structure_search as exact_module
 from softcount.networks.network import Graph
-from softcount.networks.scores import (
-    Bdeu,
-    Bic,
-    CodeCounts,
-    EdgeRules,
-    FamilyScores,
-    family_score,
-    network_score,
-)
+from softcount.networks.scores import Bdeu, Bic, CodeCounts, EdgeRules, FamilyScores, family_score, network_score
 from softcount.networks.structure_search import ADD, DROP, TURN, Effort, GraphClimb, best_move, search_graph
 
 GRAPHS = all_graphs(4)

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from softcount.errors import DataError
-from softcount.priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    NormalInverseChi2,
-    NormalInverseWishart,
-    NormalKnownVariance,
-)
+from softcount.priors import Beta, Dirichlet, Gamma, NormalInverseChi2, NormalInverseWishart, NormalKnownVariance
 
 MATRICES = np.array([[[2.0, 0.5], [0.5, 1.0]], [[3.0, 0.0], [0.0, 1.0]], [[1.0, -0.3], [-0.3, 4.0]]])
 

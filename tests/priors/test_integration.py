@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from softcount.priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    NormalInverseChi2,
-    NormalInverseWishart,
-    NormalKnownVariance,
-)
+from softcount.priors import Beta, Dirichlet, Gamma, NormalInverseChi2, NormalInverseWishart, NormalKnownVariance
 
 
 def area(function, low, high, **options):

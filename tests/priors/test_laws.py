@@ -12,14 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    NormalInverseChi2,
-    NormalInverseWishart,
-    NormalKnownVariance,
-)
+from softcount.priors import Beta, Dirichlet, Gamma, NormalInverseChi2, NormalInverseWishart, NormalKnownVariance
 
 
 @dataclass

@@ -12,14 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from softcount.priors import (
-    Beta,
-    Dirichlet,
-    Gamma,
-    NormalInverseChi2,
-    NormalInverseWishart,
-    NormalKnownVariance,
-)
+from softcount.priors import Beta, Dirichlet, Gamma, NormalInverseChi2, NormalInverseWishart, NormalKnownVariance
 
 SIMULATIONS, DRAWS, BINS, ROWS = 5000, 99, 10, 2
 

@@ -131,15 +131,7 @@ def test_no_nomogram_where_columns_do_not_speak_alone() -> None:
     assert "because they are scored together: gears, photos" in str(model.report().html)
 
 
-PARTS = [
-    "Data quality",
-    "How good it is",
-    "How the fit went",
-    "Classes",
-    "What matters",
-    "Rows",
-    "Where it comes from",
-]
+PARTS = ["Data quality", "How good it is", "How the fit went", "Classes", "What matters", "Rows", "Where it comes from"]
 
 
 def test_the_report_has_its_parts_in_order(bikes: Any) -> None:

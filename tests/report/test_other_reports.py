@@ -126,10 +126,7 @@ def test_models_of_other_kinds_are_reported_too() -> None:
     kinds = np.arange(60) % 2
     for X in (counts.astype(float), sparse.csr_matrix(counts)):
         checked(sc.NaiveBayes().fit(X, kinds).report(X, kinds).html)
-    for settings in (
-        {"calibration": "temperature"},
-        {"kinds": {("price", "weight_kg"): "multinormal"}},
-    ):
+    for settings in ({"calibration": "temperature"}, {"kinds": {("price", "weight_kg"): "multinormal"}}):
         model = sc.NaiveBayes(**settings).fit(str(table_path()), "type")  # type: ignore[arg-type]
         checked(model.report(str(table_path())).html)
     checked(sc.Mixture(1, kinds={"type": "ignore"}).fit(str(table_path())).report(str(table_path())).html)

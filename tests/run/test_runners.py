@@ -12,10 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from softcount.run.local import Runner, Threads, total
 
-RUNNERS: dict[str, Callable[[], Threads]] = {
-    "a thread": lambda: Threads(1),
-    "threads": lambda: Threads(3),
-}
+RUNNERS: dict[str, Callable[[], Threads]] = {"a thread": lambda: Threads(1), "threads": lambda: Threads(3)}
 
 
 @pytest.fixture

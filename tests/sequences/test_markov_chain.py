@@ -309,10 +309,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "a negative prior": (lambda: MarkovChain(prior=-1).fit(["ab"]), "prior"),
     "an unknown prior": (lambda: MarkovChain(prior="witten").fit(["ab"]), "'witten' is not known"),
     "half an order": (lambda: MarkovChain(1.5).fit(["ab"]), "order"),
-    "forgetting what was never there": (
-        lambda: MarkovChain(1, 0.0).fit(["abab"]).forget(["bbbb"]),
-        "never counted",
-    ),
+    "forgetting what was never there": (lambda: MarkovChain(1, 0.0).fit(["abab"]).forget(["bbbb"]), "never counted"),
     "forgetting everything": (lambda: MarkovChain().fit(["abab"]).forget(["abab"]), "nothing would be left"),
     "chains of two orders": (
         lambda: MarkovChain(1).fit(["abab"]).merge(MarkovChain(2).fit(["abab"])),

@@ -432,11 +432,7 @@ def test_long_texts_are_judged_by_the_first_of_them(monkeypatch: pytest.MonkeyPa
 WORDLESS = [
     ([None, None], "text", "every document is missing"),
     (["", "..."], "text", "none in 2 documents"),
-    (
-        ["one two", "three"],
-        Reading(min_count=2),
-        "of 3 different ones none is kept; lower min_count, min_df",
-    ),
+    (["one two", "three"], Reading(min_count=2), "of 3 different ones none is kept; lower min_count, min_df"),
 ]
 
 

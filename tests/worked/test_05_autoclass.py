@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 import softcount as sc
 
 ROWS = {"one": ["F", "T"], "two": ["T", "T"]}
-START = {
-    "weights": [0.7, 0.3],
-    "one": {"T": [0.9, 0.3], "F": [0.1, 0.7]},
-    "two": {"T": [0.6, 0.2], "F": [0.4, 0.8]},
-}
+START = {"weights": [0.7, 0.3], "one": {"T": [0.9, 0.3], "F": [0.1, 0.7]}, "two": {"T": [0.6, 0.2], "F": [0.4, 0.8]}}
 
 
 def climbed(table, start, iterations, weights=None):

@@ -13,12 +13,7 @@ JOINT = {
 }  # fmt: skip
 TABLE = {"gender": [key[0] for key in JOINT], "hours": [key[1] for key in JOINT]}
 WEALTH = [key[2] for key in JOINT]
-RICH = {
-    ("F", "<=40.5"): 0.088543,
-    ("F", ">40.5"): 0.216133,
-    ("M", "<=40.5"): 0.226704,
-    ("M", ">40.5"): 0.441316,
-}
+RICH = {("F", "<=40.5"): 0.088543, ("F", ">40.5"): 0.216133, ("M", "<=40.5"): 0.226704, ("M", ">40.5"): 0.441316}
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from scipy.optimize import minimize_scalar
 
-from softcount.chains.counts import (
-    Alphabet,
-    ContextCounts,
-    ContextLevel,
-    StepKeys,
-    back_off,
-    count_contexts,
-    steps_of,
-)
+from softcount.chains.counts import Alphabet, ContextCounts, ContextLevel, StepKeys, back_off, count_contexts, steps_of
 from softcount.core.lazy import gammaln
 
 BLOCKS = 6

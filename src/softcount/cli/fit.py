@@ -31,15 +31,7 @@ from softcount.cli.outputs import (
     save_model_to,
     write_answer,
 )
-from softcount.cli.read import (
-    bytes_read,
-    declared,
-    holds_classes,
-    may_be_lines,
-    read_sequences,
-    source_of,
-    table_of,
-)
+from softcount.cli.read import bytes_read, declared, holds_classes, may_be_lines, read_sequences, source_of, table_of
 from softcount.core.lazy import LazyModule
 from softcount.core.remedies import without_password
 from softcount.errors import DataError

@@ -21,15 +21,7 @@ from softcount.cli.models import (
     print_prediction_notes,
 )
 from softcount.cli.options import Request
-from softcount.cli.outputs import (
-    STANDARD,
-    check_output,
-    print_info,
-    print_message,
-    progress,
-    write_answer,
-    write_bytes,
-)
+from softcount.cli.outputs import STANDARD, check_output, print_info, print_message, progress, write_answer, write_bytes
 from softcount.cli.read import open_like, open_rows, read_sequences
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
@@ -121,9 +113,7 @@ def show_network(fitted: FittedNet, request: Request) -> None:
         found = network_rows.odd_rows(fitted, rows, request.anomalies)
     files = list(table.source.files)
     write_answer(
-        request.json,
-        lambda: network_pages.anomalies_record(found),
-        lambda: network_pages.anomalies_page(found, files),
+        request.json, lambda: network_pages.anomalies_record(found), lambda: network_pages.anomalies_page(found, files)
     )
     print_prediction_notes(fitted, table)
 

@@ -49,10 +49,7 @@ class DocumentTally(Struct):
 
     def notes(self) -> list[str]:
         """Remarks on the documents."""
-        kinds = {
-            "missing, counted as documents without words": self.missing,
-            "no UTF-8, read as Latin-1": self.latin,
-        }
+        kinds = {"missing, counted as documents without words": self.missing, "no UTF-8, read as Latin-1": self.latin}
         counted = [f"{number:,} of {self.documents:,} documents: {what}." for what, number in kinds.items() if number]
         return [*self.said, *counted]
 

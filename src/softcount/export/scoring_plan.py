@@ -12,15 +12,7 @@ from msgspec import Struct
 from softcount.classify.encode import LARGEST, Binning, NumberScale, column_keys, measured_count, number_count
 from softcount.classify.features import Terms
 from softcount.classify.logistic import spread
-from softcount.classify.members import (
-    FARTHEST,
-    Additive,
-    Aode,
-    Member,
-    NormalsAndTables,
-    ShrunkBlock,
-    WordModel,
-)
+from softcount.classify.members import FARTHEST, Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.core import remedies
 from softcount.core.formulas import (
     CLAMPED,

@@ -106,6 +106,5 @@ def _check_alike(key: Key, expected: Arrays, found: Arrays, groups: int | None =
     for name, value in expected.items():
         shapes = (value.shape, (groups, *value.shape) if value.ndim else value.shape)
         require(
-            found[name].shape in shapes,
-            f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}.",
+            found[name].shape in shapes, f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}."
         )

@@ -207,12 +207,7 @@ def _count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray
 
 @fused_rows
 def score_centred(
-    rows: np.ndarray,
-    scales: np.ndarray,
-    centres: np.ndarray,
-    roots: np.ndarray,
-    constants: np.ndarray,
-    out: np.ndarray,
+    rows: np.ndarray, scales: np.ndarray, centres: np.ndarray, roots: np.ndarray, constants: np.ndarray, out: np.ndarray
 ) -> None:
     columns = rows.shape[1]
     tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)

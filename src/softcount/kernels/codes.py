@@ -134,12 +134,7 @@ def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts
 
 
 def count_codes_labelled(
-    codes: np.ndarray,
-    offsets: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    n_cells: int,
-    n_groups: int,
+    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, n_cells: int, n_groups: int
 ) -> np.ndarray:
     check_labels(labels, n_groups)
     # Without weights, int32 is exact: a call never has 2^31 rows.

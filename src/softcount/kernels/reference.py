@@ -97,12 +97,7 @@ def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray)
 
 
 def score_centred(
-    rows: np.ndarray,
-    scales: np.ndarray,
-    centres: np.ndarray,
-    roots: np.ndarray,
-    constants: np.ndarray,
-    out: np.ndarray,
+    rows: np.ndarray, scales: np.ndarray, centres: np.ndarray, roots: np.ndarray, constants: np.ndarray, out: np.ndarray
 ) -> None:
     """Add constant - |root (x - centre)|^2 / 2 of each group to `out` (rows, groups).
 
@@ -445,12 +440,7 @@ def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: 
 
 
 def count_codes_labelled(
-    codes: np.ndarray,
-    offsets: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    n_cells: int,
-    n_groups: int,
+    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, n_cells: int, n_groups: int
 ) -> np.ndarray:
     """Return the weight of the rows of each group in each cell, (cells, groups). Rows labelled -1 are left out."""
     check_labels(labels, n_groups)

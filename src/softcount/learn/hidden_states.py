@@ -30,12 +30,7 @@ from softcount.learn.prepare import (
 )
 from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz
 from softcount.learn.search import Make, Search, SearchResult
-from softcount.learn.settings import (
-    Plan,
-    given_params,
-    plug,
-    retyping,
-)
+from softcount.learn.settings import Plan, given_params, plug, retyping
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
 from softcount.models.nodes import Imagined, Params

@@ -18,14 +18,7 @@ from softcount.families import How, Hyper
 from softcount.families import Params as Own
 from softcount.learn.em import EMRun, run_em
 from softcount.learn.initialise import count_open
-from softcount.learn.prepare import (
-    LABELLED_FLOOR,
-    check_reach,
-    count_classes,
-    recoded_chunks,
-    weight_lift,
-    with_blanks,
-)
+from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recoded_chunks, weight_lift, with_blanks
 from softcount.learn.record import FitRecord, Learned
 from softcount.learn.settings import (
     Plan,

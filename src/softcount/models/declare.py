@@ -329,12 +329,7 @@ class DeclaredNet(Struct, frozen=True):
         return numbers if graph is None else _needed_as_levels(graph, known, numbers, set(self.cut))
 
     def _cuts(
-        self,
-        columns: Mapping[Key, Node],
-        wanted: set[Key],
-        chunks: Sequence[Chunk],
-        schema: Schema,
-        notes: list[str],
+        self, columns: Mapping[Key, Node], wanted: set[Key], chunks: Sequence[Chunk], schema: Schema, notes: list[str]
     ) -> dict[Key, np.ndarray]:
         """Return the cut points of each numeric column that is needed as bins."""
         found: dict[Key, np.ndarray] = {}

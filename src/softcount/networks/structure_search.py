@@ -15,16 +15,7 @@ from softcount.networks.elimination import Evidence, bits
 from softcount.networks.expected_counts import IncompleteRows
 from softcount.networks.network import Graph
 from softcount.networks.queries import Questions
-from softcount.networks.scores import (
-    Bdeu,
-    CodeCounts,
-    EdgeRules,
-    FamilyScores,
-    Pair,
-    Parents,
-    Score,
-    informations,
-)
+from softcount.networks.scores import Bdeu, CodeCounts, EdgeRules, FamilyScores, Pair, Parents, Score, informations
 
 ADD, DROP, TURN = 0, 1, 2
 REGION, TURNS = 12, 5
@@ -255,10 +246,7 @@ class FoundGraph(Struct, frozen=True):
 
 
 def search_graph(
-    counting: CodeCounts,
-    score: Score,
-    rules: EdgeRules | None = None,
-    effort: Effort | None = None,
+    counting: CodeCounts, score: Score, rules: EdgeRules | None = None, effort: Effort | None = None
 ) -> FoundGraph:
     """Search for the best graph that contains the required edges. Names of nodes are their numbers.
 

@@ -15,15 +15,7 @@ from softcount.errors import DataError, is_shortage
 from softcount.sources import source
 from softcount.sources.bytestream import Progress, UnchangingFile, spool
 from softcount.sources.frames import CellType, ColumnRows, cell_type, drop_index, text_bytes
-from softcount.sources.source import (
-    FEW_ROWS,
-    Key,
-    Source,
-    TablePiece,
-    Wanted,
-    chunk_rows_for,
-    look_rows_for,
-)
+from softcount.sources.source import FEW_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for, look_rows_for
 
 
 class ArrowSpool:

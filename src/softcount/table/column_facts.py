@@ -24,15 +24,7 @@ from softcount.sources.frames import (
     with_levels,
 )
 from softcount.table.cell_forms import NO_HABITS, CellForm, CellHabits, NumberForm, detect_form, form_of_type
-from softcount.table.cell_values import (
-    MissingWords,
-    OddCells,
-    distinct,
-    find_dashes,
-    note_of_marks,
-    numbers,
-    without,
-)
+from softcount.table.cell_values import MissingWords, OddCells, distinct, find_dashes, note_of_marks, numbers, without
 from softcount.table.schema import Key
 from softcount.table.text_columns import without_marks
 

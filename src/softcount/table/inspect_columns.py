@@ -16,14 +16,7 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.frames import LOOK_WHOLE, CellType, cell_type, flat
-from softcount.table.cell_forms import (
-    NO_HABITS,
-    WHOLE,
-    CellHabits,
-    NumberForm,
-    detect_decimal_mark,
-    detect_rounding,
-)
+from softcount.table.cell_forms import NO_HABITS, WHOLE, CellHabits, NumberForm, detect_decimal_mark, detect_rounding
 from softcount.table.cell_values import MissingWords, count_decimals, numbers, too_large, type_name, without
 from softcount.table.column_facts import (
     FEW_CELLS,
