@@ -9,16 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import (
-    Binning,
-    EncodedRows,
-    NumberScale,
-    between,
-    column_keys,
-    level_sizes,
-    measured_count,
-    number_count,
-)
+from softcount.classify import encode
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import PairCounts, Terms
 from softcount.classify.members import Aode, NormalsAndTables, SeparateNormals, log_tables
@@ -41,14 +32,14 @@ class AodeSetting(Struct, frozen=True):
 class AodeCounts(Struct, frozen=True, eq=False):
     """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`."""
 
-    cuts: Binning
+    cuts: encode.Binning
     pairs: PairCounts
     single: np.ndarray
     sizes: np.ndarray
     setting: AodeSetting
 
     @classmethod
-    def none(cls, cuts: Binning, classes: int, setting: AodeSetting) -> AodeCounts:
+    def none(cls, cuts: encode.Binning, classes: int, setting: AodeSetting) -> AodeCounts:
         """No row yet; decides which columns are counted in pairs."""
         cells, kept = 1, []
         for column in sorted(range(len(cuts.sizes)), key=lambda column: cuts.sizes[column]):
@@ -60,7 +51,7 @@ class AodeCounts(Struct, frozen=True, eq=False):
         pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
         return cls(cuts, pairs, np.zeros((terms_of_all(cuts.sizes).width, classes)), np.zeros(classes), setting)
 
-    def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
+    def with_rows(self, rows: encode.EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
         classes, codes = len(self.sizes), self.cuts.codes(rows)
         pairs = PairCounts.of(self.pairs.terms, codes, labels, weights, classes)
         single = terms_of_all(self.cuts.sizes).count_cells(codes, labels, weights, classes)
@@ -100,7 +91,9 @@ class AodeCounts(Struct, frozen=True, eq=False):
             terms, cells = terms_of_all(self.cuts.sizes).select(self.unpaired)
             tables = log_tables(self.single[cells], terms, self.setting.concentration)
             classes, none = len(self.sizes), np.zeros(0)
-            normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
+            normals = SeparateNormals(
+                encode.NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0))
+            )
             members.append(
                 NormalsAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes))
             )
@@ -151,18 +144,18 @@ class AodeLayout(Struct, frozen=True):
 
     @classmethod
     def of(cls, schema: Schema, names: Sequence[Any]) -> AodeLayout:
-        keys, measured, numbers = column_keys(schema), measured_count(schema), number_count(schema)
+        keys, measured, numbers = encode.column_keys(schema), encode.measured_count(schema), encode.number_count(schema)
         levels = {key: tuple(schema[key].levels) for key in keys[measured:]}
         for key in keys[measured:numbers]:
             levels[key] = tuple(sorted(levels[key], key=float))  # type: ignore[arg-type]  # they are numbers
-        return cls(keys, levels, level_sizes(schema), measured, numbers, list(names))
+        return cls(keys, levels, encode.level_sizes(schema), measured, numbers, list(names))
 
-    def cuts(self, edges: Mapping[Key, np.ndarray]) -> Binning:
+    def cuts(self, edges: Mapping[Key, np.ndarray]) -> encode.Binning:
         """Bins of numbers at these edges, one bin without edges; a bin for every category that is a number."""
         own = [edges.get(key, np.zeros(0)) for key in self.keys[: self.measured]]
         valued = [np.array([float(x) for x in self.levels[key]]) for key in self.keys[self.measured : self.numbers]]  # type: ignore[arg-type]
-        found = (*own, *(between(values) for values in valued))
-        return Binning(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
+        found = (*own, *(encode.between(values) for values in valued))
+        return encode.Binning(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
 
     def cells(self, mine: Terms, others: Terms, new: AodeLayout) -> np.ndarray:
         """For each cell of these tables, its place in the tables of the other layout."""

@@ -11,19 +11,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.classify import recipes
 from softcount.classify.encode import EncodedRows, column_keys
 from softcount.classify.logistic import contrast_classes
 from softcount.classify.members import Additive, Member, Training, WordModel, log_tables
-from softcount.classify.recipes import (
-    ALL_RECIPES,
-    Recipe,
-    SharedWeights,
-    fit_weights,
-    leave_one_out,
-    recipes_for,
-    sample_rows,
-    temper,
-)
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
 from softcount.run.local import Runner, one_blas_thread
@@ -211,7 +202,7 @@ def fit_ensemble(
     logs_of = {key: np.concatenate([part.logs_of[key] for part in held]) for key in keys}
     labels, weights = training.labels[out], training.weights[out]
     settings = _best_settings(logs_of, labels, weights)
-    starts: dict[tuple[Any, ...], SharedWeights] = {}
+    starts: dict[tuple[Any, ...], recipes.SharedWeights] = {}
     chosen, found = _choose_members({key: logs_of[key] for key in settings.values()}, labels, weights, starts)
     members = list(runner.map(partial(_refit, training, out), [(*key, logs_of[key]) for key in chosen]))
     kept = dict(zip(chosen, found.weights, strict=True))
@@ -241,11 +232,11 @@ def _fit_partial_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     columns = [column for (column,) in terms.columns]
     information, weights = np.zeros(training.rows.plain_columns + texts), np.ones(len(columns))
     if columns:
-        some = sample_rows(training)
-        evidence, labels, heavy = leave_one_out(training, some), training.labels[some], training.weights[some]
-        weights = np.array([min(temper(own, labels, heavy, prior), 1.0) for own in evidence.transpose(1, 0, 2)])
+        some = recipes.sample_rows(training)
+        evidence, labels, heavy = recipes.leave_one_out(training, some), training.labels[some], training.weights[some]
+        weights = np.array([min(recipes.temper(own, labels, heavy, prior), 1.0) for own in evidence.transpose(1, 0, 2)])
         evidence *= weights[:, None]
-        weights *= 0.5 + 0.5 * min(temper(evidence.sum(axis=1), labels, heavy, prior), 1.0)
+        weights *= 0.5 + 0.5 * min(recipes.temper(evidence.sum(axis=1), labels, heavy, prior), 1.0)
         known = (training.codes[some][:, columns] > 0) * heavy[:, None]
         own = evidence[np.arange(len(some)), :, labels] - log_sum_exp(evidence + prior, axis=2)
         information[columns] = np.maximum((own * known).sum(axis=0) / np.maximum(known.sum(axis=0), 1e-300), 0.0)
@@ -286,7 +277,7 @@ def _column_gains(training: Training, held: Sequence[FoldScores], ensemble: Ense
         words = next(name for name in held[0].members if isinstance(held[0].members[name], WordModel))
         parts = _fold_parts(training, held, replace(ensemble, names=(words,), weights=np.ones(1)))[0][:, columns:]
         logs = [log_posteriors(parts[:, place] + shares) for place in range(texts)]
-        alone += [_loss(log_posteriors(own * temper(own, labels, weights)), labels, weights) for own in logs]
+        alone += [_loss(log_posteriors(own * recipes.temper(own, labels, weights)), labels, weights) for own in logs]
     whole = min(nothing, _loss(log_posteriors(total), labels, weights))
     last = [_loss(log_posteriors(total - each[:, place]), labels, weights) for place in range(columns + texts)]
     return tuple(max(nothing - first, min(nothing, rest) - whole, 0.0) for first, rest in zip(alone, last, strict=True))
@@ -321,7 +312,7 @@ def _score_nested(
     labels: np.ndarray,
     weights: np.ndarray,
     groups: np.ndarray,
-    starts: dict[tuple[Any, ...], SharedWeights],
+    starts: dict[tuple[Any, ...], recipes.SharedWeights],
 ) -> np.ndarray:
     """(rows x classes) log-posteriors of each group of rows under the ensemble that the other groups choose.
 
@@ -391,7 +382,7 @@ def _score_folds(
     labels, heavy = (np.concatenate([each[out] for out in places]) for each in (training.labels, training.weights))
     logs_of: dict[tuple[str, Any], list[np.ndarray]] = {}
     best: dict[str, Sequence[Member]] = {}
-    for recipe in recipes_for(training.rows):
+    for recipe in recipes.recipes_for(training.rows):
         if until is not None and perf_counter() > until and logs_of:
             break
         losses: list[float] = []
@@ -428,16 +419,18 @@ def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
     return float(-(weights @ own) / weights.sum())
 
 
-def _compared(recipe: Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+def _compared(recipe: recipes.Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
     """The loss by which settings of a recipe are compared."""
-    return _loss(log_posteriors(logs * temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights)
+    return _loss(
+        log_posteriors(logs * recipes.temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights
+    )
 
 
 def _best_settings(
     logs_of: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray
 ) -> dict[str, Any]:
     """The best setting of every recipe."""
-    losses = {key: _compared(ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in logs_of.items()}
+    losses = {key: _compared(recipes.ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in logs_of.items()}
     names = dict.fromkeys(name for name, _ in logs_of)
     return {name: min((key for key in logs_of if key[0] == name), key=losses.__getitem__) for name in names}
 
@@ -446,20 +439,20 @@ def _choose_members(
     logs_of: dict[tuple[str, Any], np.ndarray],
     labels: np.ndarray,
     heavy: np.ndarray,
-    starts: dict[tuple[Any, ...], SharedWeights],
-) -> tuple[list[Any], SharedWeights]:
+    starts: dict[tuple[Any, ...], recipes.SharedWeights],
+) -> tuple[list[Any], recipes.SharedWeights]:
     """The members that are kept and their weights: with enough rows, the best one alone if others add next to nothing.
 
     Newton's method begins at the `starts` of the same members, which are filled in.
     """
 
-    def learn(keys: list[Any]) -> tuple[SharedWeights, float]:
+    def learn(keys: list[Any]) -> tuple[recipes.SharedWeights, float]:
         parts = np.stack([logs_of[key] for key in keys], axis=1)
         centre = np.full(parts.shape[1], 1.0 / parts.shape[1])
         rows = float(heavy.sum())
         doubted = min(MOST_DOUBTED, max(DOUBTED, DOUBT / max(rows, 1.0)))
         doubt, start = doubted / (rows + 2.0 * doubted), starts.get(tuple(keys))
-        found = starts[tuple(keys)] = fit_weights(parts, labels, heavy, centre, PULL, doubt, start)
+        found = starts[tuple(keys)] = recipes.fit_weights(parts, labels, heavy, centre, PULL, doubt, start)
         return found, _loss(log_posteriors(found.scores(parts)), labels, heavy)
 
     alone = {key: learn([key]) for key in logs_of}
@@ -482,7 +475,7 @@ def _refit(training: Training, out: np.ndarray, chosen: tuple[str, Any, np.ndarr
     each starting where the last one ended. If that is no better, the fit is refused.
     """
     name, setting, logs = chosen
-    recipe = ALL_RECIPES[name]
+    recipe = recipes.ALL_RECIPES[name]
     member = next(iter(recipe.fit(training, (setting,))))
     if not _is_far_worse(member, logs, training, out):
         return member

@@ -19,18 +19,9 @@ from msgspec.structs import replace
 
 from softcount import __version__
 from softcount import fit as front_door
-from softcount.cli import TYPED
+from softcount.cli import TYPED, outputs
 from softcount.cli.models import is_network_file, read_network
 from softcount.cli.options import BDEU, Request, suggestion
-from softcount.cli.outputs import (
-    INTERRUPTED,
-    STANDARD,
-    check_output,
-    print_message,
-    progress,
-    save_model_to,
-    write_answer,
-)
 from softcount.cli.read import bytes_read, declared, holds_classes, may_be_lines, read_sequences, source_of, table_of
 from softcount.core.lazy import LazyModule
 from softcount.core.remedies import without_password
@@ -95,21 +86,21 @@ def fit(request: Request) -> None:
     check_model(request)
     check_run(request)
     output = request.output or default_output(request.data)
-    if output == STANDARD and sys.stdout.isatty():
+    if output == outputs.STANDARD and sys.stdout.isatty():
         raise click.UsageError("refusing to write a binary model to the terminal; use -o FILE")
-    check_output(output, request.data)
-    with progress() as tell, interruptible():
+    outputs.check_output(output, request.data)
+    with outputs.progress() as tell, interruptible():
         fitted, save, record, page = (learn_sequences if request.in_sequences else learn_table)(request, output, tell)
-    save_model_to(output, save)
+    outputs.save_model_to(output, save)
     interrupted = getattr(fitted, "interrupted", False)
     if request.checkpoint is not None and not interrupted:
         remove_checkpoint(request.checkpoint)
-    write_answer(request.json, record, page, to_stderr=output == STANDARD)
+    outputs.write_answer(request.json, record, page, to_stderr=output == outputs.STANDARD)
     if interrupted:
-        kept = "this is the best so far" if output == STANDARD else f"the best so far is saved in {output}"
+        kept = "this is the best so far" if output == outputs.STANDARD else f"the best so far is saved in {output}"
         more = "" if request.checkpoint is None else f"; --checkpoint {request.checkpoint} --resume goes on"
-        print_message(f"interrupted: {kept}{more}")
-        raise click.exceptions.Exit(INTERRUPTED)
+        outputs.print_message(f"interrupted: {kept}{more}")
+        raise click.exceptions.Exit(outputs.INTERRUPTED)
 
 
 def default_output(data: str) -> str:
@@ -125,7 +116,7 @@ def default_output(data: str) -> str:
     if os.path.isdir(data):  # a folder's name has no ending: news.tar/ is news.tar.sc
         return f"{Path(os.path.abspath(data)).name or 'model'}.sc"
     within = re.sub(r"[*?\[].*", "", data.rpartition("::")[2]).rstrip("-_. ")  # a table of a file, a pattern of files
-    path = Path("model" if data == STANDARD else Path(within).name or "model")
+    path = Path("model" if data == outputs.STANDARD else Path(within).name or "model")
     while path.suffix.lower() in SUFFIXES:
         path = path.with_suffix("")
     return f"{path.name}.sc"
@@ -521,8 +512,8 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt
 
     def stop(number: int, frame: Any) -> None:
-        print_message("error: interrupted twice; nothing was saved")
-        raise SystemExit(INTERRUPTED)
+        outputs.print_message("error: interrupted twice; nothing was saved")
+        raise SystemExit(outputs.INTERRUPTED)
 
     _handle_signals(numbers, interrupt)
     try:

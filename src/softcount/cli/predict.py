@@ -12,16 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from softcount.cli.models import (
-    class_value,
-    find_node,
-    is_hidden,
-    is_network,
-    is_of_sequences,
-    open_model,
-    print_answering_model,
-    print_prediction_notes,
-)
+from softcount.cli import models
 from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
 from softcount.cli.outputs import STANDARD, check_output, print_info, print_note, progress, write_answer, write_rows
 from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
@@ -61,8 +52,8 @@ if TYPE_CHECKING:
 
 def predict(request: Request) -> None:
     check_output(request.output, request.model, request.data)
-    model, given = open_model(request.model, sequences=True), request.decide != DecisionRequest()
-    if is_of_sequences(model):
+    model, given = models.open_model(request.model, sequences=True), request.decide != DecisionRequest()
+    if models.is_of_sequences(model):
         if request.of is not None or request.anomaly or request.keep or given:
             raise DataError(
                 f"{request.model}: a model of sequences, to which --of, --anomaly, --keep, --cost and the like do "
@@ -71,14 +62,14 @@ def predict(request: Request) -> None:
         write_rows(rounded(predict_steps(model, request), request.digits), request)
         return
     request.layout.refuse(request.model)
-    if is_network(model):
+    if models.is_network(model):
         found, table = predict_node(model, request)
     elif request.of in (None, str(model.target)):
         found, table = predict_classes(model, request)
     else:
         raise DataError(f"{request.model}: not a network, so it predicts only its class. Leave out --of.")
     write_rows(with_kept(rounded(found, request.digits), table.source, request.keep), request)
-    print_prediction_notes(model, table)
+    models.print_prediction_notes(model, table)
 
 
 def predict_classes(fitted: Fitted, request: Request) -> tuple[pa.Table, Table]:
@@ -96,7 +87,7 @@ def predict_classes(fitted: Fitted, request: Request) -> tuple[pa.Table, Table]:
 
 def predict_node(fitted: FittedNet, request: Request) -> tuple[pa.Table, Table]:
     """A node of a network in every row, given the rest of it; and the table."""
-    node, decide = find_node(fitted, request.of, "predict"), request.decide
+    node, decide = models.find_node(fitted, request.of, "predict"), request.decide
     with progress() as tell:
         table, rows = open_rows(fitted, request.data, request.form, node, tell)
         scores = fitted.anomaly_scores(rows) if request.anomaly else None
@@ -113,8 +104,8 @@ def predict_node(fitted: FittedNet, request: Request) -> tuple[pa.Table, Table]:
 
 def predict_steps(model: Any, request: Request) -> pa.Table:
     """The state of every step with the probability of each; for a chain, the next symbol of every sequence."""
-    sequences = read_sequences(request, column=None if is_hidden(model) else model.schema_.used[0].key)
-    if not is_hidden(model):
+    sequences = read_sequences(request, column=None if models.is_hidden(model) else model.schema_.used[0].key)
+    if not models.is_hidden(model):
         proba, names = model.predict_proba(sequences), [str(name) for name in model.next_symbols_]
         best = [names[at] for at in proba.argmax(axis=1)]
         columns: dict[str, Any] = {"sequence": make_array(list(sequences.names)), "predicted": best}
@@ -155,15 +146,15 @@ def choose(decide: DecisionRequest, proba: np.ndarray, names: Sequence[Any]) -> 
 
 def impute(request: Request) -> None:
     check_output(request.output, request.model, request.data)
-    fitted = open_model(request.model)
+    fitted = models.open_model(request.model)
     with progress() as tell:
         table, _ = open_rows(fitted, request.data, request.form, None, tell)
         found = fitted.fills(table)
     write_rows(filled_columns(table.source, found, request.digits), request)
-    print_prediction_notes(fitted, table)
+    models.print_prediction_notes(fitted, table)
     cells = sum(len(rows) for rows, _ in found.values())
     if cells:
-        print_answering_model(fitted)
+        models.print_answering_model(fitted)
     print_info(f"filled {format_count(cells, 'missing cell')}")
 
 
@@ -191,8 +182,8 @@ class Judgement(Struct, frozen=True):
 def evaluate(request: Request) -> None:
     if request.precision is not None and request.recall is not None:
         raise click.UsageError("--precision and --recall each choose a threshold: give one of them")
-    fitted = open_model(request.model)
-    net = is_network(fitted)
+    fitted = models.open_model(request.model)
+    net = models.is_network(fitted)
     if not net and fitted.classes is None:
         raise DataError(f"{request.model}: its classes were found, so no column holds the right ones.")
     column = request.target if request.target is not None and not net else fitted.target
@@ -205,7 +196,7 @@ def evaluate(request: Request) -> None:
         with Threads() as threads:
             plain = fitted.proba(table, threads)
         proba = reweight(request.decide, partial(log_of, plain), names, lambda: fitted.shares)
-        print_prediction_notes(fitted, table)
+        models.print_prediction_notes(fitted, table)
     codes = label_places(as_named(labels, names), names)
     weights = np.ones(len(codes)) if weights is None else weights
     held = scored_rows(plain if proba is None else proba, codes, weights, FOLDS)
@@ -274,14 +265,14 @@ def judgement_page(found: Judgement) -> Page:
 def explain(request: Request) -> None:
     request.form = replace(request.form, default_unit="lines" if request.row else "document")
     check_output(request.output, request.model, request.data)
-    model = open_model(request.model, sequences=True)
-    if is_of_sequences(model):
+    model = models.open_model(request.model, sequences=True)
+    if models.is_of_sequences(model):
         if request.row or request.of is not None:
             raise DataError(f"{request.model}: a model of sequences explains every step. Leave out --row and --of.")
         write_rows(explain_steps(model, request), request)
         return
     request.layout.refuse(request.model)
-    if is_network(model):
+    if models.is_network(model):
         explain_network(model, request)
     elif request.of is not None:
         raise DataError(f"{request.model}: not a network, so only its class is explained. Leave out --of.")
@@ -293,7 +284,7 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
     """Explain all rows as a table, or a few of them as a page with their words."""
     title: str | None = None
     few: list[ExplainedRow] = []
-    other = None if request.against is None else class_value(fitted, request.against, "--against")
+    other = None if request.against is None else models.class_value(fitted, request.against, "--against")
     with progress() as tell:
         table = open_like(fitted, request.data, request.form, tell)
         if isinstance(table.source, ArrowSource):  # DATA is one document
@@ -309,7 +300,7 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
         write_answer(request.json, few_record, few_page, fitted, few)
     else:
         write_rows(reasons, request)
-    print_prediction_notes(fitted, table, cells=not few)
+    models.print_prediction_notes(fitted, table, cells=not few)
 
 
 def few_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
@@ -381,7 +372,7 @@ def explain_few(
 
 def explain_network(fitted: FittedNet, request: Request) -> None:
     """The contribution of every node to the log-odds of one node: of all rows a table, of a few a page."""
-    node = find_node(fitted, request.of, "explain")
+    node = models.find_node(fitted, request.of, "explain")
     _, rows = open_rows(fitted, request.data, request.form, node)
     found = fitted.explain(rows, request.against, of=node)
     count = len(found.chosen)
@@ -402,7 +393,7 @@ def explain_network(fitted: FittedNet, request: Request) -> None:
 
 def explain_steps(model: Any, request: Request) -> pa.Table:
     """The reasons for the state of each step; for a chain, how surprising each step is after those before it."""
-    hidden, against = is_hidden(model), request.against
+    hidden, against = models.is_hidden(model), request.against
     sequences = read_sequences(request, column=None if hidden else model.schema_.used[0].key)
     if not hidden and against is not None:
         raise DataError("--against is for models with states or classes; a chain shows the most probable symbol.")

@@ -13,17 +13,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.cli.models import (
-    class_value,
-    column_keys,
-    find_node,
-    is_hidden,
-    is_network,
-    is_of_sequences,
-    node_keys,
-    open_model,
-    print_answering_model,
-)
+from softcount.cli import models
 from softcount.cli.options import Request, find_name, suggestion
 from softcount.cli.outputs import check_output, write_answer, write_bytes, write_rows, writes_csv
 from softcount.core.lazy import lazy_function
@@ -49,8 +39,8 @@ def query(request: Request) -> None:
         raise click.UsageError("--likeliest is about all nodes together: leave out --of")
     if request.samples is not None and not of:
         raise click.UsageError("--samples needs --of")
-    fitted = open_model(request.model)
-    if is_network(fitted):
+    fitted = models.open_model(request.model)
+    if models.is_network(fitted):
         query_network(fitted, request)
         return
     for option in ("likeliest", "samples", "memory"):
@@ -58,7 +48,7 @@ def query(request: Request) -> None:
             raise click.UsageError(f"--{option} is for networks, and {request.model} is not one")
     if len(of) > 1:
         raise click.UsageError("several --of are for networks; query this model for one column at a time, or for all")
-    key = find_name(column_keys(fitted), of[0], "--of") if of else None
+    key = find_name(models.column_keys(fitted), of[0], "--of") if of else None
     known = given_columns(fitted, request.given)
     if key is not None and key != fitted.target and fitted.schema[key].kind == "text":
         raise DataError(
@@ -75,7 +65,7 @@ def query_network(fitted: FittedNet, request: Request) -> None:
         fitted = replace(fitted, room=cells_within(request.memory))
     except DataError as error:
         raise click.UsageError(f"--{error}") from None
-    keys = [find_node(fitted, name, "query") for name in dict.fromkeys(request.of)]
+    keys = [models.find_node(fitted, name, "query") for name in dict.fromkeys(request.of)]
     known = given_columns(fitted, request.given)
     written = written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
     if request.likeliest:
@@ -96,13 +86,13 @@ def write_query(fitted: FittedTable, of: Key | None, known: dict[Key, Any], answ
     """Print the answer for one column, or without `of` for every column, and the model that answers."""
     model = fitted.answering_model
     write_answer(as_data, lambda: query_record(of, known, answer, model), lambda: query_page(of, known, answer))
-    print_answering_model(fitted, None if of is None else [of, *known])
+    models.print_answering_model(fitted, None if of is None else [of, *known])
 
 
 def sample(request: Request) -> None:
     check_output(request.output, request.model)
-    model = open_model(request.model, sequences=True)
-    if is_of_sequences(model):
+    model = models.open_model(request.model, sequences=True)
+    if models.is_of_sequences(model):
         if request.given:
             raise DataError(f"{request.model}: a model of sequences, which takes no --given.")
         write_rows(draw_steps(model, request), request)
@@ -117,12 +107,12 @@ def sample(request: Request) -> None:
             decimals = 0 if spec is None else fixed_decimals(spec.written)
             rows[name] = format_cells(cells, decimals) if decimals else cells
     write_rows(pa.table({name: make_array(cells) for name, cells in rows.items()}), request)
-    print_answering_model(model)
+    models.print_answering_model(model)
 
 
 def draw_steps(model: Any, request: Request) -> pa.Table:
     """New sequences with a row for each step; of a chain one of n steps, or n that end."""
-    if is_hidden(model):
+    if models.is_hidden(model):
         found: pa.Table = model.sample(request.n, request.length or 100, random_state=request.seed)
         return found
     if request.length is not None:
@@ -136,8 +126,8 @@ def draw_steps(model: Any, request: Request) -> pa.Table:
 
 def generate(request: Request) -> None:
     check_output(request.output, request.model)
-    chain = open_model(request.model, sequences=True, centres=True)
-    if not is_of_sequences(chain) or is_hidden(chain):
+    chain = models.open_model(request.model, sequences=True, centres=True)
+    if not models.is_of_sequences(chain) or models.is_hidden(chain):
         raise DataError(
             f"{request.model}: no Markov chain, which this command needs. New rows: softcount sample {request.model}"
         )
@@ -162,10 +152,10 @@ FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female'
 
 def given_columns(fitted: Any, texts: Iterable[str]) -> dict[Key, Any]:
     """Conditions by column or node, from texts such as COL=VALUE; categories as the model holds them."""
-    if not is_network(fitted):
-        keys = column_keys(fitted)
+    if not models.is_network(fitted):
+        keys = models.column_keys(fitted)
         return {keys[x]: _column_value(fitted, keys[x], sign, text) for x, sign, text in split_given(texts, keys)}
-    keys, found = node_keys(fitted), {}
+    keys, found = models.node_keys(fitted), {}
     for name, sign, text in split_given(texts, keys, "the network has no node"):
         levels = {str(level): level for level in fitted.levels.get(keys[name], ())}
         spec = fitted.schema.by_key.get(keys[name])
@@ -277,7 +267,7 @@ def _column_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
     name = f"column {str(key)!r}"
     if key == fitted.target and fitted.classes is not None:
         if sign == "=" and OR not in text and RANGE not in text:
-            return class_value(fitted, text, "--given")
+            return models.class_value(fitted, text, "--given")
         return ConditionReader(name, {str(level): level for level in fitted.names}).value(sign, text)
     spec = fitted.schema[key]
     if spec.kind == "text":  # its categories are words, the value is a document

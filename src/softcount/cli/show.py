@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from softcount.cli import models
 from softcount.cli.commands import PICTURES
-from softcount.cli.models import (
-    KMeansModel,
-    is_hidden,
-    is_network,
-    is_of_sequences,
-    load_estimator,
-    open_model,
-    print_answering_model,
-    print_prediction_notes,
-)
 from softcount.cli.options import Request
 from softcount.cli.outputs import STANDARD, check_output, print_info, print_message, progress, write_answer, write_bytes
 from softcount.cli.read import open_like, open_rows, read_sequences
@@ -64,20 +55,20 @@ def show(request: Request) -> None:
         raise click.UsageError("--dot and --svg cannot both go to one place")
     for output in drawings.values():
         check_output(output, request.model)
-    model = open_model(request.model, sequences=True, centres=request.data is None and not drawings)
-    if not is_of_sequences(model):
+    model = models.open_model(request.model, sequences=True, centres=request.data is None and not drawings)
+    if not models.is_of_sequences(model):
         request.layout.refuse(request.model)
-    if request.parameters and is_network(model):
+    if request.parameters and models.is_network(model):
         raise DataError(f"{request.model}: a network shows its parameters anyway. Leave out --parameters.")
-    if isinstance(model, KMeansModel):
+    if isinstance(model, models.KMeansModel):
         found = model.centres, model.names
         write_answer(request.json, kmeans_pages.centres_record, kmeans_pages.centres_page, *found)
     elif drawings:
         for kind, output in drawings.items():
             write_bytes(draw_graph(model, kind, request).encode(), output)
-    elif is_of_sequences(model):
+    elif models.is_of_sequences(model):
         show_sequences(model, request)
-    elif is_network(model):
+    elif models.is_network(model):
         show_network(model, request)
     else:
         rows = None
@@ -85,16 +76,16 @@ def show(request: Request) -> None:
             with progress() as tell, Threads() as threads:
                 table = open_like(model, request.data, request.form, tell)
                 sorting = sort_rows(model, table, threads, anomalies=request.anomalies)
-            print_prediction_notes(model, table)
+            models.print_prediction_notes(model, table)
             rows = GivenRows(request.data, sorting, table.source.files)
         write_answer(request.json, model_record, model_page, model, rows, request.parameters)
 
 
 def draw_graph(model: Any, kind: str, request: Request) -> str:
     """The graph of a network or of states, as "dot" or "svg"."""
-    if is_of_sequences(model):
+    if models.is_of_sequences(model):
         return draw_sequences(model, kind, request)
-    if not is_network(model):
+    if not models.is_network(model):
         raise DataError(f"{request.model}: not a network, so --{kind} has no graph to draw.")
     graph, hidden = model.net.graph, network_pages.hidden_names(model)
     drawn = (
@@ -115,7 +106,7 @@ def show_network(fitted: FittedNet, request: Request) -> None:
     write_answer(
         request.json, lambda: network_pages.anomalies_record(found), lambda: network_pages.anomalies_page(found, files)
     )
-    print_prediction_notes(fitted, table)
+    models.print_prediction_notes(fitted, table)
 
 
 def show_sequences(model: Any, request: Request) -> None:
@@ -124,7 +115,7 @@ def show_sequences(model: Any, request: Request) -> None:
         raise DataError("a model of sequences shows its parameters anyway. Leave out --parameters.")
     page, odd = sequence_pages.sequence_page(model), []
     if request.data is not None:
-        if not is_hidden(model):
+        if not models.is_hidden(model):
             raise DataError("a chain shows how surprising every step is: softcount explain MODEL DATA.")
         odd = [model.anomalies(read_sequences(request), request.anomalies)]
         sequence_pages.add_odd_steps(page, *odd)
@@ -134,14 +125,14 @@ def show_sequences(model: Any, request: Request) -> None:
 def draw_sequences(model: Any, kind: str, request: Request) -> str:
     """A picture of the transitions; with DATA, as SVG, of the states of its first sequences and their first number."""
     if request.data is None or kind == "dot":
-        names = model.states_.tolist() if is_hidden(model) else model.contexts_
+        names = model.states_.tolist() if models.is_hidden(model) else model.contexts_
         table = model.transitions_
         if table.shape != (len(names), len(names)):
             raise DataError("transitions are drawn for hidden states, and for chains of order 1 without ends.")
         if kind == "dot":
             return str(graphs.transition_dot(names, table))
         return str(graphs.draw_ring(names, table).svg_file())
-    if not is_hidden(model):
+    if not models.is_hidden(model):
         raise DataError("a chain has no hidden states to draw: leave out DATA for its transitions.")
     sequences = read_sequences(request)
     place = {name: at for at, name in enumerate(model.states_.tolist())}
@@ -182,27 +173,27 @@ def report(request: Request) -> None:
 def report_on(request: Request, redact: bool, tell: Tell) -> Any:
     """The `Report` of a model, and of DATA."""
     data, form = request.data, request.form
-    model = open_model(request.model, sequences=True, centres=True)
-    if is_of_sequences(model):
+    model = models.open_model(request.model, sequences=True, centres=True)
+    if models.is_of_sequences(model):
         refuse_data(request, "a model of sequences")
         return reports.make_report(model, None, redact)
-    if isinstance(model, KMeansModel):
+    if isinstance(model, models.KMeansModel):
         if model.centres.frame.unit:
             refuse_data(request, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
-        return reports.make_report(load_estimator(request.model), numbers_in(model, request), redact)
+        return reports.make_report(models.load_estimator(request.model), numbers_in(model, request), redact)
     if data is None:
         return reports.make_report(model, None, redact)
-    if is_network(model):
+    if models.is_network(model):
         return reports.make_report(model, summarise_rows(model, request, tell), redact)
     table = open_like(model, data, form, tell)
     with Threads() as threads:
         name = Path(data).name if data != STANDARD else "standard input"
         found = reports.find_rows(model, table, threads, name, read_classes(model, table, request))
-    print_prediction_notes(model, table)
+    models.print_prediction_notes(model, table)
     return reports.make_report(model, found, redact)
 
 
-def numbers_in(model: KMeansModel, request: Request) -> np.ndarray | None:
+def numbers_in(model: models.KMeansModel, request: Request) -> np.ndarray | None:
     """(rows x columns) the numbers of DATA for k-means, without rows that miss one."""
     if request.data is None:
         return None
@@ -293,16 +284,16 @@ def explore(request: Request) -> None:
 def make_page(request: Request) -> tuple[Any, Any]:
     """The page of a model, and a function that predicts if the page cannot compute the prediction by itself."""
     name, data, form = request.model, request.data, request.form
-    model = open_model(name, sequences=True, centres=True)
-    if is_of_sequences(model):
+    model = models.open_model(name, sequences=True, centres=True)
+    if models.is_of_sequences(model):
         refuse_data(request, "a model of sequences, whose page takes none")
         return explore_pages.make_explorer(model, name), None
-    if isinstance(model, KMeansModel):
+    if isinstance(model, models.KMeansModel):
         classes = changes.centre_classes(model.centres, model.names)
         rows = None if data is None else open_like(classes, data, form)
         return explore_pages.make_explorer(classes, name, rows, changes.NOTE), None
     rows = None if data is None else open_like(model, data, form)
     if not request.serve:
-        print_answering_model(model)
-    predict = None if is_network(model) else explore_server.make_predictor(model)
+        models.print_answering_model(model)
+    predict = None if models.is_network(model) else explore_server.make_predictor(model)
     return explore_pages.make_explorer(model, name, rows), predict

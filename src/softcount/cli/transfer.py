@@ -6,17 +6,9 @@ from typing import Any
 
 import click
 
+from softcount.cli import outputs
 from softcount.cli.models import is_network_file, load_estimator, open_model
 from softcount.cli.options import Request
-from softcount.cli.outputs import (
-    STANDARD,
-    check_output,
-    print_info,
-    print_message,
-    save_model_to,
-    write_answer,
-    write_bytes,
-)
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError, ModelFileError
 from softcount.serve import refuse_without_extra
@@ -33,7 +25,7 @@ server: Any = LazyModule("softcount.serve.server")
 
 def diff(request: Request) -> None:
     found = changes.model_changes(open_model(request.old), open_model(request.new))
-    write_answer(
+    outputs.write_answer(
         request.json,
         lambda: change_pages.changes_record(found),
         lambda: change_pages.changes_page(found, request.old, request.new),
@@ -44,7 +36,7 @@ def merge(request: Request) -> None:
     output, paths = str(request.output), request.models
     if len(paths) < 2:
         raise click.UsageError("give two models at least: softcount merge A B -o C")
-    check_output(output, *paths)
+    outputs.check_output(output, *paths)
     found = load_estimator(paths[0])
     for path in paths[1:]:
         more = load_estimator(path)
@@ -53,18 +45,18 @@ def merge(request: Request) -> None:
             alike = "both have to be of one kind" if type(more) is not type(found) else "which cannot be merged"
             raise DataError(f"{names}: {alike}.")
         found = found.merge(more)
-    save_model_to(output, found.save)
-    if output != STANDARD:
+    outputs.save_model_to(output, found.save)
+    if output != outputs.STANDARD:
         rows = getattr(getattr(found, "counts_", None), "rows", None)
         counted = "" if rows is None else f"{rows:,.0f} rows in "
-        print_info(f"Wrote {output}, of {counted}{len(paths)} models.")
+        outputs.print_info(f"Wrote {output}, of {counted}{len(paths)} models.")
 
 
 def export(request: Request) -> None:
     path, output, form = request.model, request.output, request.to
     if form != "sql" and output is None:
         raise click.UsageError(f"name the output: softcount export {path} --to {form} -o FILE")
-    check_output(output, path)
+    outputs.check_output(output, path)
     found = load_estimator(path)
     if form == "bif":
         if not hasattr(found, "write"):
@@ -73,7 +65,7 @@ def export(request: Request) -> None:
                 "or --to onnx, or fit a network: softcount fit DATA --net tan"
             )
         found.write(output)
-        print_info(f"Wrote {output}.")
+        outputs.print_info(f"Wrote {output}.")
         return
     if not isinstance(found, estimators.ExportableEstimator):
         raise DataError(
@@ -87,8 +79,8 @@ def export(request: Request) -> None:
         columns = [name for names in request.keep for name in names.split(",")]
         text, check = sql_query.as_sql(found, request.dialect, request.table, columns)
         content = text.encode()
-    write_bytes(content, output)
-    print_info(f"{'' if output in (None, STANDARD) else f'Wrote {output}; '}{check}.")
+    outputs.write_bytes(content, output)
+    outputs.print_info(f"{'' if output in (None, outputs.STANDARD) else f'Wrote {output}; '}{check}.")
 
 
 def serve(request: Request) -> None:
@@ -104,7 +96,9 @@ def serve(request: Request) -> None:
 
         def announce() -> None:
             address = server.address_of(listener)
-            print_message(f"Serving {', '.join(found)} at {address} (Open Inference Protocol, /v2). Ctrl+C ends it.")
+            outputs.print_message(
+                f"Serving {', '.join(found)} at {address} (Open Inference Protocol, /v2). Ctrl+C ends it."
+            )
 
         server.run_server(application.Served(found, limits), listener, {request.host, *request.allow_host}, announce)
-    print_info("Ended.")
+    outputs.print_info("Ended.")

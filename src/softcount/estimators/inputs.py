@@ -16,17 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from softcount.core.lazy import sparse
 from softcount.errors import DataError, warn
 from softcount.models.declare import read_kinds
-from softcount.sources.frames import (
-    TEXT,
-    CellTypeError,
-    collected,
-    is_frame,
-    is_lazy,
-    is_missing,
-    plain_keys,
-    refuse_elsewhere,
-    text_column,
-)
+from softcount.sources import frames
 from softcount.table import Table, check_weights, code_labels, open_table, read_labels
 from softcount.table.schema import Field, Key, Kind, Schema
 
@@ -43,7 +33,7 @@ def frame_library(X: Any) -> str | None:
 def is_table(X: Any) -> bool:
     """Whether X has named columns of its own: a frame, an Arrow table, a file, or an opened table."""
     named = (str, os.PathLike, Mapping, Table)
-    return isinstance(X, named) or is_frame(X) or is_lazy(X)
+    return isinstance(X, named) or frames.is_frame(X) or frames.is_lazy(X)
 
 
 def attribute(part: str | Callable[[Any], Any], meaning: str, of: str = "_fitted") -> Any:
@@ -72,7 +62,7 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
 
     Documents in a row, one string each, are the one column of a model of text.
     """
-    X = collected(X)
+    X = frames.collected(X)
     documents = documents_in(estimator, X, reset)
     if documents is not None:
         return documents
@@ -91,7 +81,7 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
 
 def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
     """X after scikit-learn's checks, without that for finite numbers; `say` words a problem."""
-    refuse_elsewhere(X)
+    frames.refuse_elsewhere(X)
     try:
         return validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, **how)
     except DataError:
@@ -99,7 +89,7 @@ def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str,
     except ValueError as error:
         raise DataError(say(str(error))) from None
     except TypeError as error:  # dates, missing values of pandas, and anything else that is no number
-        raise CellTypeError(say(str(error))) from None
+        raise frames.CellTypeError(say(str(error))) from None
 
 
 def in_fitted_order(estimator: Any, X: Any) -> Any:
@@ -297,10 +287,10 @@ def known_columns(X: Any) -> list[Any]:
         return X.source.keys
     for name in ("column_names", "columns"):  # an Arrow table's `columns` are the cells
         if hasattr(X, name):
-            keys = plain_keys(getattr(X, name))
+            keys = frames.plain_keys(getattr(X, name))
             return keys if all(isinstance(key, int) for key in keys) else [str(key) for key in keys]
     if isinstance(X, Mapping):
-        return plain_keys(X)
+        return frames.plain_keys(X)
     return list(getattr(getattr(X, "schema", None), "names", []))  # a stream of Arrow batches
 
 
@@ -309,7 +299,7 @@ def labels_to_score(X: Any, y: Any, classes: np.ndarray) -> Any:
     y = labels_from(X, y)
     labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
     if labels.ndim == 1 and labels.dtype.kind in "Of":
-        missing = [row for row, label in enumerate(labels, start=1) if is_missing(label)]
+        missing = [row for row, label in enumerate(labels, start=1) if frames.is_missing(label)]
         if missing:
             count = f"({len(missing):,} are)"
             raise DataError(f"the label of row {missing[0]} is unknown {count}. Score rows whose label is known.")
@@ -375,10 +365,10 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
             f"a {type(X).__name__} has no order, so neither labels nor answers belong to its rows. Give a list."
         )
     rows = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
-    found = None if rows else text_column(X)
+    found = None if rows else frames.text_column(X)
     if reset:
         everything = read_kinds(getattr(estimator, "kinds", None)).everything
-        wanted = TEXT if everything is not None and everything.takes(Kind.TEXT) else None
+        wanted = frames.TEXT if everything is not None and everything.takes(Kind.TEXT) else None
     else:
         wanted = getattr(_schema(estimator), "only_text", None)
     if rows and wanted is not None:
@@ -393,7 +383,7 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
         return None
     if isinstance(X, str) and not reset and X != "-" and not os.path.exists(X):
         raise DataError(f"there is no file {X[:60]!r}. A single document is given in a list: [text].")
-    if hasattr(X, "__next__") and not is_frame(X):
+    if hasattr(X, "__next__") and not frames.is_frame(X):
         raise DataError(f"documents come in a list, an array or a series, not in a {type(X).__name__}. Use list(...).")
     return _odd_row(X, wanted)
 
@@ -429,7 +419,7 @@ def _odd_row(X: Any, wanted: Key) -> DocumentTable | None:
             return None
         cell = cell.item() if isinstance(cell, np.generic) else cell
         texts |= isinstance(cell, str)
-        if not isinstance(cell, str) and not is_missing(cell):
+        if not isinstance(cell, str) and not frames.is_missing(cell):
             raise DataError(
                 f"document {row} is {cell!r:.40} ({type(cell).__name__}), which is no text. "
                 "Documents are strings, None where one is missing."

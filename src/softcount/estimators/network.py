@@ -23,21 +23,7 @@ from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import report
 from softcount.estimators.result_frames import arrow_table, families_of
 from softcount.files.bif import read_network, write_network
-from softcount.fit.network import (
-    AUTO,
-    WORDS,
-    NetworkRequest,
-    SearchSettings,
-    graph_of,
-    learner,
-    network_evidence,
-    network_priors,
-    node_levels,
-    other_network,
-    pairs_of,
-    start_of,
-    structure_of,
-)
+from softcount.fit import network as network_fit
 from softcount.fitted.network import FittedNet, LikeliestLevels, fitted_from, re_estimated
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
@@ -123,7 +109,7 @@ class BayesNet(EmEstimator, TableEstimator):
         self._check_settings()
         table, target, classes = self._open(X, y, sample_weight)
         request = self._request(target, classes)
-        structure = structure_of(self.edges, target, request.search)
+        structure = network_fit.structure_of(self.edges, target, request.search)
         if structure.graph is not None:
             self._refuse_other_edges(structure.graph)
         with Threads(self.n_jobs) as threads:
@@ -154,9 +140,9 @@ class BayesNet(EmEstimator, TableEstimator):
         )
         kinds = {key: Kind.CATEGORICAL for key in levels} | forced
         table = opening(kinds=kinds)
-        if self.edges is not None and not (isinstance(self.edges, str) and self.edges in WORDS):
+        if self.edges is not None and not (isinstance(self.edges, str) and self.edges in network_fit.WORDS):
             # Columns of one value, or that look like names, are left out unless an edge names them.
-            named = graph_of(self.edges).number
+            named = network_fit.graph_of(self.edges).number
             idle = [spec.key for spec in table.schema.fields if not spec.used and spec.key in named]
             if idle:
                 table = opening(kinds=dict.fromkeys(idle, Kind.CATEGORICAL) | kinds)
@@ -168,16 +154,17 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def _prior_levels(self) -> dict[Key, list[Any]]:
         """The levels that a prior, or a network to start from, names: they join those that occur."""
-        start = {} if isinstance(self.init, Mapping) else node_levels(self.init)
-        return {**start, **node_levels(self.prior)}
+        start = {} if isinstance(self.init, Mapping) else network_fit.node_levels(self.init)
+        return {**start, **network_fit.node_levels(self.prior)}
 
-    def _request(self, target: Key | None, classes: list[Any] | None) -> NetworkRequest:
+    def _request(self, target: Key | None, classes: list[Any] | None) -> network_fit.NetworkRequest:
         prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
         stop = Stop(self.max_iter, self.tol, self.accelerate)
         plan = Plan(declared=read_kinds(self.kinds), prior=prior, estimate=self.estimate, stop=stop, target=target)
-        return NetworkRequest(
+        return network_fit.NetworkRequest(
             plan, self.edges, self._search_settings(), self.hidden, dict(self.cut or {}), self.prior,
-            self.equivalent_sample_size, GraphStarts(self.n_init, self.random_state, start_of(self.init)), classes,
+            self.equivalent_sample_size,
+            GraphStarts(self.n_init, self.random_state, network_fit.start_of(self.init)), classes,
             self._prior_levels().get(target, []),
         )  # fmt: skip
 
@@ -187,10 +174,10 @@ class BayesNet(EmEstimator, TableEstimator):
         if fitted.target is not None and fitted.target in fitted.levels:
             self.classes_ = inputs.class_array(list(fitted.levels[fitted.target]))
 
-    def _search_settings(self) -> SearchSettings:
-        return SearchSettings(
-            self.criterion, tuple(graph_of(self.required).edges if self.required else ()),
-            pairs_of(self.forbidden), self.max_parents, self.equivalent_sample_size,
+    def _search_settings(self) -> network_fit.SearchSettings:
+        return network_fit.SearchSettings(
+            self.criterion, tuple(network_fit.graph_of(self.required).edges if self.required else ()),
+            network_fit.pairs_of(self.forbidden), self.max_parents, self.equivalent_sample_size,
         )  # fmt: skip
 
     def _check_settings(self) -> None:
@@ -198,17 +185,20 @@ class BayesNet(EmEstimator, TableEstimator):
         self._refuse_idle_sample_size()
         cells_within(self.memory)
         for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
-            if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != ("hidden", AUTO):
+            if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != (
+                "hidden",
+                network_fit.AUTO,
+            ):
                 raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
 
     def _refuse_other_edges(self, graph: Graph) -> None:
         """Raise an error if edges break `required`, `forbidden` or `max_parents`, which only a search obeys."""
         there = set(graph.edges)
         how = "These settings are for edges='search'."
-        for parent, child in graph_of(self.required).edges if self.required else ():
+        for parent, child in network_fit.graph_of(self.required).edges if self.required else ():
             if (parent, child) not in there:
                 raise DataError(f"required: the network has no edge from {parent!r} to {child!r}. {how}")
-        for parent, child in pairs_of(self.forbidden):
+        for parent, child in network_fit.pairs_of(self.forbidden):
             if (parent, child) in there:
                 raise DataError(f"forbidden: the network has the edge from {parent!r} to {child!r}. {how}")
         for child, parents in zip(graph.names, graph.parents, strict=True):
@@ -219,7 +209,7 @@ class BayesNet(EmEstimator, TableEstimator):
         """Raise an error if an equivalent sample size is set and nothing uses it."""
         if self.equivalent_sample_size == 1.0 or self.criterion == "bdeu":
             return
-        other = other_network(self.prior)
+        other = network_fit.other_network(self.prior)
         if other is not None and other.counts.rows > 0:
             raise DataError(
                 f"equivalent_sample_size={self.equivalent_sample_size!r} does not go with a fitted network as the "
@@ -283,7 +273,7 @@ class BayesNet(EmEstimator, TableEstimator):
         prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}
-        priors = network_priors(net, prior, self.equivalent_sample_size)
+        priors = network_fit.network_priors(net, prior, self.equivalent_sample_size)
         return replace(re_estimated(self.fitted_, net, counts, priors, known), record=FitRecord())
 
     def _count(self, X: Any, y: Any, sample_weight: Any) -> Counts:
@@ -381,9 +371,9 @@ class BayesNet(EmEstimator, TableEstimator):
         """The names of all nodes."""
         if hasattr(self, "fitted_"):
             return list(self._fitted.net.graph.names)
-        if self.edges is None or (isinstance(self.edges, str) and self.edges in WORDS):
+        if self.edges is None or (isinstance(self.edges, str) and self.edges in network_fit.WORDS):
             raise AttributeError("nodes: the edges are not known before the fit.")
-        return list(graph_of(self.edges).names)
+        return list(network_fit.graph_of(self.edges).names)
 
     edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Pairs (parent, child).")
 
@@ -400,7 +390,7 @@ class BayesNet(EmEstimator, TableEstimator):
     @property
     def log_evidence_(self) -> float:
         """Log marginal likelihood of the rows: exact where they were complete, else by Cheeseman and Stutz."""
-        return network_evidence(self._fitted)
+        return network_fit.network_evidence(self._fitted)
 
     @property
     def class_count_(self) -> np.ndarray:
@@ -479,12 +469,14 @@ class BayesNet(EmEstimator, TableEstimator):
             pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
             pairs.sort(key=lambda pair: -figures["probability"][pair])
         else:
-            word = self.edges if isinstance(self.edges, str) and self.edges in WORDS else "search"
+            word = self.edges if isinstance(self.edges, str) and self.edges in network_fit.WORDS else "search"
             if word in ("naive", "joint"):
                 raise DataError(
                     f"edges={word!r} are the same whatever the rows say. Ask for 'tan', 'chow-liu' or 'search'."
                 )
-            found = bootstrap_edges(counting, learner(word, rows, target, self._search_settings()), replicates)
+            found = bootstrap_edges(
+                counting, network_fit.learner(word, rows, target, self._search_settings()), replicates
+            )
             ends, figures = ("parent", "child"), {name: getattr(found, name) for name in STRENGTHS}
             pairs = [(int(a), int(b)) for a, b in np.argwhere(found.directed > 0)]
             pairs.sort(key=lambda pair: (-found.joined[pair], -found.directed[pair], pair))

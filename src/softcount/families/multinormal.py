@@ -15,18 +15,9 @@ from softcount.core.lazy import psi
 from softcount.core.special import log_rising
 from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
+from softcount.families import normal
 from softcount.families.answers import patterns
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.normal import (
-    HALF_LOG_2PI,
-    LOOSE,
-    Normal,
-    known_rows,
-    moments,
-    scale_evidence,
-    shift_anchor,
-    student_height,
-)
 from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Labels, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Field, Key, Kind
@@ -107,7 +98,7 @@ class Multinormal(Family, Struct, frozen=True):
             moved = np.where(there, (block - setting.anchor) * setting.scale, 0.0)
             sums = [mass.sum(axis=0), (mass * moved).sum(axis=0), (mass * moved**2).sum(axis=0)]
             total = total + Twofold.of(np.stack(sums, axis=1))
-        rows, mean, squares = moments(total)
+        rows, mean, squares = normal.moments(total)
         whole = [self.features(block, setting).T @ weight for block, weight in zip(columns, weights, strict=True)]
         complete, _, scatter = _moments_of(Twofold.of(np.sum(whole, axis=0)))
         return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0), _correlation(scatter, float(complete))
@@ -115,7 +106,7 @@ class Multinormal(Family, Struct, frozen=True):
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Shift rows, sums and products to other anchors, in twofold arithmetic."""
         d, groups = len(new.anchor), stats.shape[0]
-        ratio, delta, shape = new.scale / old.scale, shift_anchor(old.anchor, new), (groups, d, d)
+        ratio, delta, shape = new.scale / old.scale, normal.shift_anchor(old.anchor, new), (groups, d, d)
         rows, total, flat = stats[:, :1], stats[:, 1 : d + 1] * ratio, stats[:, d + 1 :]
         products = Twofold(flat.hi.reshape(shape), flat.lo.reshape(shape)) * np.outer(ratio, ratio)
         left = total.spread(2).broadcast(shape) * delta.spread(0).broadcast(shape)
@@ -130,7 +121,7 @@ class Multinormal(Family, Struct, frozen=True):
         """Return whether the statistics of any column are overdrawn."""
         d = int((np.sqrt(4 * (after.shape[-1] - 1) + 1) - 1) / 2)
         parts = [[0, 1 + j, 1 + d + j * (d + 1)] for j in range(d)]
-        return any(Normal().overdrawn(before[:, part], after[:, part], slack) for part in parts)
+        return any(normal.Normal().overdrawn(before[:, part], after[:, part], slack) for part in parts)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         rows, mean, scatter = block_moments(stats.sum(0).spread(0))
@@ -172,7 +163,7 @@ class Multinormal(Family, Struct, frozen=True):
             known = rows + nu if self.covariance != "tied" else np.broadcast_to((rows + nu).sum(0), rows.shape)
             params["freedom"] = np.maximum(known - mean.shape[-1] + 1, 1.0)
             wider = np.maximum(known, 1.0) / params["freedom"]
-            params["spread"] = wider * (1.0 + 1.0 / known_rows(weight))
+            params["spread"] = wider * (1.0 + 1.0 / normal.known_rows(weight))
         return params
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
@@ -269,7 +260,7 @@ class Multinormal(Family, Struct, frozen=True):
         rows, mean, scatter = block_moments(stats)
         covariance, around = params["covariance"], scatter + products(rows, mean - params["mean"])
         distance = np.einsum("...ij,...ji->...", np.linalg.inv(covariance), around)
-        width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * HALF_LOG_2PI
+        width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * normal.HALF_LOG_2PI
         return float((-0.5 * (distance + rows * width)).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
@@ -319,8 +310,8 @@ class Multinormal(Family, Struct, frozen=True):
         if self.covariance in ("diagonal", "spherical"):
             squares, whole = (np.diagonal(part, axis1=-2, axis2=-1) for part in (scatter, before))
             if self.covariance == "diagonal":
-                return float(scale_evidence(rows[..., None], squares, nu[..., None], whole).sum())
-            return float(scale_evidence(d * rows, squares.sum(axis=-1), d * nu, whole.sum(axis=-1)).sum())
+                return float(normal.scale_evidence(rows[..., None], squares, nu[..., None], whole).sum())
+            return float(normal.scale_evidence(d * rows, squares.sum(axis=-1), d * nu, whole.sum(axis=-1)).sum())
         if self.covariance == "tied":
             rows, scatter, nu, before = (part.sum(axis=0, keepdims=True) for part in (rows, scatter, nu, before))
         return float(_wishart_evidence(rows, scatter, nu + freedom, before).sum())
@@ -328,7 +319,7 @@ class Multinormal(Family, Struct, frozen=True):
     def proper(self, hyper: Hyper) -> Hyper:
         """Without prior rows, use one row with the columns' variances, and means anywhere in the columns."""
         nothing = hyper["nu"] <= 0
-        loose = np.where(hyper["kappa"] > 0, hyper["kappa"], LOOSE)
+        loose = np.where(hyper["kappa"] > 0, hyper["kappa"], normal.LOOSE)
         scatter = np.where(nothing, hyper["whole"][..., None] * np.eye(len(hyper["whole"])), hyper["scatter"])
         return hyper | {"kappa": loose, "nu": np.where(nothing, 1.0, hyper["nu"]), "scatter": scatter}
 
@@ -383,10 +374,10 @@ class Multinormal(Family, Struct, frozen=True):
         d = params["mean"].shape[1]
         half = 0.5 * np.linalg.slogdet(params["covariance"])[1]
         if "freedom" not in params:
-            return np.asarray(half + d * (HALF_LOG_2PI + 0.5))
+            return np.asarray(half + d * (normal.HALF_LOG_2PI + 0.5))
         nu = np.minimum(params["freedom"], 1e6)  # beyond this a normal, for which the difference below would cancel
         tails = 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
-        return np.asarray(half + 0.5 * d * np.log(params["spread"]) - student_height(nu, d) + tails)
+        return np.asarray(half + 0.5 * d * np.log(params["spread"]) - normal.student_height(nu, d) + tails)
 
     def check_params(self, params: Params) -> str | None:
         if not is_symmetric(params["covariance"]):
@@ -401,10 +392,13 @@ class Multinormal(Family, Struct, frozen=True):
         seen[want] = False
         mean, cov = params["mean"], params["covariance"]
         if not seen.any():
-            return Normal(), {"mean": mean[:, want], "variance": cov[:, want, want]}
+            return normal.Normal(), {"mean": mean[:, want], "variance": cov[:, want, want]}
         gain = np.linalg.solve(cov[:, seen][:, :, seen], cov[:, seen, want][..., None])[..., 0]
         centre = mean[:, want] + ((cells[seen] - mean[:, seen]) * gain).sum(axis=1)
-        return Normal(), {"mean": centre, "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1)}
+        return normal.Normal(), {
+            "mean": centre,
+            "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1),
+        }
 
     def typical(self, params: Params, setting: Setting) -> list[Any]:
         return [tuple(row) for row in params["mean"].tolist()]
@@ -461,9 +455,9 @@ def block_density(distances: np.ndarray, log_dets: Any, present: Any, student: t
     `log_dets` are half the log-determinants of the covariances. Student's t is given by its freedom and spread.
     """
     if student is None:
-        return np.asarray(-0.5 * distances - log_dets - present * HALF_LOG_2PI)
+        return np.asarray(-0.5 * distances - log_dets - present * normal.HALF_LOG_2PI)
     nu, spread = student
-    top = student_height(nu, present) - 0.5 * present * np.log(spread)
+    top = normal.student_height(nu, present) - 0.5 * present * np.log(spread)
     return np.asarray(top - log_dets - 0.5 * (nu + present) * np.log1p(distances / (spread * nu)))
 
 

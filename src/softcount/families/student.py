@@ -13,19 +13,9 @@ from softcount.core.lazy import stdtrit
 from softcount.core.special import gap, height, log_integral, shape_of
 from softcount.core.twofold import Twofold, concatenate, stack
 from softcount.errors import DataError
+from softcount.families import normal
 from softcount.families.answers import from_mixture
 from softcount.families.base import Family, register, write_number, write_spread
-from softcount.families.normal import (
-    HALF_LOG_2PI,
-    AroundMean,
-    Normal,
-    centred_sums,
-    moments,
-    scale_evidence,
-    standardise,
-    student_formula,
-    student_score,
-)
 from softcount.families.setting import Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2
 
@@ -40,7 +30,7 @@ POINTS = 2048
 
 
 @register
-class Student(AroundMean, Struct, frozen=True):
+class Student(normal.AroundMean, Struct, frozen=True):
     """Real numbers around a mean with heavy tails, so that outliers have little influence.
 
     For one column, not for blocks.
@@ -85,11 +75,11 @@ class Student(AroundMean, Struct, frozen=True):
         params = params or self._unknown(setting, memberships.shape[1])
         present = ~np.isnan(column)
         members = memberships * present[:, None]
-        z, _ = standardise(np.where(present, column, setting.anchor), self.scorable(params, setting), "spread")
+        z, _ = normal.standardise(np.where(present, column, setting.anchor), self.scorable(params, setting), "spread")
         off = z * np.sqrt(params["spread"])
         weight = (params["freedom"] + 1.0) / (params["freedom"] + z * z)
         logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
-        rows, weighted = Twofold.of(members.sum(axis=0)), centred_sums(off, members * weight, params["mean"])
+        rows, weighted = Twofold.of(members.sum(axis=0)), normal.centred_sums(off, members * weight, params["mean"])
         return concatenate([rows.spread(1), weighted, Twofold.of(logs).spread(1)], axis=1)
 
     def _unknown(self, setting: Setting, groups: int) -> Params:
@@ -106,12 +96,12 @@ class Student(AroundMean, Struct, frozen=True):
         alone = [weight[:, None] for weight in weights]
         # The floor is a millionth of the column's variance with equal weights.
         both = zip(columns, weights, strict=True)
-        sums = (Twofold.of(weight @ Normal().features(column, setting)) for column, weight in both)
-        plain_rows, _, plain_squares = moments(sum(sums, Twofold.of(np.zeros(3))))
+        sums = (Twofold.of(weight @ normal.Normal().features(column, setting)) for column, weight in both)
+        plain_rows, _, plain_squares = normal.moments(sum(sums, Twofold.of(np.zeros(3))))
         least = float(plain_squares / np.maximum(plain_rows, 1e-300)) * 1e-6
         for _ in range(200):
             counts = (self.count(*pair, params, setting) for pair in zip(columns, alone, strict=True))
-            mass, mean, squares = moments(sum(counts, Twofold.of(np.zeros((1, 5))))[:, 1:4])
+            mass, mean, squares = normal.moments(sum(counts, Twofold.of(np.zeros((1, 5))))[:, 1:4])
             if not mass[0] > 0:
                 return None
             # Divided by the weights instead of the rows: as good a step, and a much longer one.
@@ -124,7 +114,7 @@ class Student(AroundMean, Struct, frozen=True):
         return params["mean"], params["spread"]
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        about = Normal().moved(stats[..., 1:4], Normal(), old, new)
+        about = normal.Normal().moved(stats[..., 1:4], normal.Normal(), old, new)
         return concatenate([stats[..., :1], about, stats[..., 4:]], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
@@ -132,13 +122,13 @@ class Student(AroundMean, Struct, frozen=True):
         if not isinstance(prior, (str, int, float, np.number, NormalInverseChi2)):
             raise DataError(f"a student column cannot take {prior!r} as its prior.")
         pooled = stats.sum(0)
-        rows, (_, mean, squares) = pooled[..., 0], moments(pooled[..., 1:4])
+        rows, (_, mean, squares) = pooled[..., 0], normal.moments(pooled[..., 1:4])
         whole = squares / np.maximum(rows.value, 1e-300)
         if setting.blank is not None:
             mean, whole = setting.blank
         middle = Twofold.of(mean)
         whole_rows = stack([rows, middle * rows, (middle * middle + Twofold.of(whole)) * rows], axis=-1)
-        return Normal().hyper(prior, whole_rows.spread(0), setting)
+        return normal.Normal().hyper(prior, whole_rows.spread(0), setting)
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
@@ -165,18 +155,18 @@ class Student(AroundMean, Struct, frozen=True):
         return params | {"spread": np.maximum(params["spread"], hyper["floor"]), "freedom": freedom}
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return student_score(column, params)
+        return normal.student_score(column, params)
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        return student_formula(params, Cell(keys[0]))
+        return normal.student_formula(params, Cell(keys[0]))
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """Return the log-likelihood with the hidden weights, whose distribution is gamma of shape freedom / 2."""
         rows, logs, mass, mean, squares = _sums(stats)
         half, spread = params["freedom"] / 2.0, params["spread"]
         off = squares + mass * (mean - params["mean"]) ** 2
-        values = -0.5 * (off / spread + rows * np.log(spread)) + 0.5 * logs - rows * HALF_LOG_2PI
-        weights = rows * (height(half) + half - HALF_LOG_2PI) + (half - 1.0) * logs - half * mass
+        values = -0.5 * (off / spread + rows * np.log(spread)) + 0.5 * logs - rows * normal.HALF_LOG_2PI
+        weights = rows * (height(half) + half - normal.HALF_LOG_2PI) + (half - 1.0) * logs - half * mass
         return float((values + weights).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
@@ -192,7 +182,7 @@ class Student(AroundMean, Struct, frozen=True):
         }
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        return Normal().log_prior({"mean": params["mean"], "variance": params["spread"]}, hyper, how)
+        return normal.Normal().log_prior({"mean": params["mean"], "variance": params["spread"]}, hyper, how)
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the log evidence for expected weights: mean and spread exactly, the freedom by quadrature."""
@@ -200,7 +190,9 @@ class Student(AroundMean, Struct, frozen=True):
         kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
         squares = squares + mass * kappa / np.where(mass > 0, mass + kappa, 1.0) * (mean - hyper["mu"]) ** 2
         means = np.where(kappa > 0, -0.5 * np.log1p(mass / np.where(kappa > 0, kappa, 1.0)), 0.0)
-        about = means + scale_evidence(rows, squares, nu, nu * hyper["s2"]) - 0.5 * logs - rows * HALF_LOG_2PI
+        about = (
+            means + normal.scale_evidence(rows, squares, nu, nu * hyper["s2"]) - 0.5 * logs - rows * normal.HALF_LOG_2PI
+        )
         spare = mass - logs - rows
         if self.freedom is None:
             low, high = LOWEST / 2.0, HIGHEST / 2.0
@@ -224,9 +216,9 @@ class Student(AroundMean, Struct, frozen=True):
         """Return the divergence from the mixture of all groups, over 2,048 quantiles of each group, to about 1e-3."""
         quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
         values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
-        return from_mixture(student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
+        return from_mixture(normal.student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
 
 
 def _sums(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, sums of log-weights and of weights, weighted means and centred weighted squares."""
-    return stats.value[..., 0], stats.value[..., 4], *moments(stats[..., 1:4])
+    return stats.value[..., 0], stats.value[..., 4], *normal.moments(stats[..., 1:4])

@@ -20,21 +20,8 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own
+from softcount.files import codec
 from softcount.files.archive import naming, write
-from softcount.files.codec import (
-    SMALL,
-    UNSOUND,
-    Arrays,
-    Document,
-    column_from,
-    counts_from,
-    counts_parts,
-    decode,
-    encode,
-    key_of,
-    plain,
-    require,
-)
 from softcount.files.history import calibration_from, history_document, history_from, record_document, record_from
 from softcount.files.schema import schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
@@ -96,15 +83,15 @@ class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     linear: Any = None
 
 
-def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
+def save_model(model: Learned, path: Any, settings: codec.Document | None = None) -> None:
     """Write a fitted model; `settings` are those of the estimator."""
-    arrays: Arrays = {}
+    arrays: codec.Arrays = {}
     write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
-def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Document]:
+def load_model(path: Any, document: codec.Document, arrays: codec.Arrays) -> tuple[Any, codec.Document]:
     """Return the fitted model in the content of a file, and its estimator's settings."""
-    with naming(path, "the model does not make sense", UNSOUND):
+    with naming(path, "the model does not make sense", codec.UNSOUND):
         filed = msgspec.convert(document, FiledModel)
         return model_of(filed, arrays), filed.estimator
 
@@ -112,7 +99,7 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> tuple[Any, Docu
 # -- model -> document
 
 
-def document_of(model: Learned, arrays: Arrays) -> Document:
+def document_of(model: Learned, arrays: codec.Arrays) -> codec.Document:
     """Encode a fitted model as JSON; its arrays are added to `arrays`."""
     follow = _find_following(model)
     class_prior = model.class_prior
@@ -123,25 +110,25 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         leaves=[_file_node(node, model.model) for node in model.model.nodes.columns],
         stacks=_stack_arrays(arrays, [_node_arrays(model, key, key in follow) for key in _keys_of(model.model)]),
         model=model.model.name,
-        structure=encode(model.model.filed(), {}, "structure"),
+        structure=codec.encode(model.model.filed(), {}, "structure"),
         how=(model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)),
-        classes=None if model.classes is None else [plain(c) for c in model.classes],
-        target=plain(model.target),
+        classes=None if model.classes is None else [codec.plain(c) for c in model.classes],
+        target=codec.plain(model.target),
         prior=prior_document(model.prior),
         class_prior=class_prior,
         estimate=model.estimate,  # type: ignore[arg-type]
-        missing=[(plain(key), float(n)) for key, n in model.missing.items()],
+        missing=[(codec.plain(key), float(n)) for key, n in model.missing.items()],
         rows=float(model.counts.rows),
         history=history_document(model),
         record=record_document(model.record),
         estimator={},
         **(_file_scorers(model, arrays) if isinstance(model, Fitted) else {}),
     )
-    found: Document = msgspec.to_builtins(filed)
+    found: codec.Document = msgspec.to_builtins(filed)
     return found
 
 
-def _file_scorers(model: Fitted, arrays: Arrays) -> Document:
+def _file_scorers(model: Fitted, arrays: codec.Arrays) -> codec.Document:
     """Encode the scorers of a classifier that are present."""
     found = {
         "calibration": model.calibration,
@@ -151,12 +138,12 @@ def _file_scorers(model: Fitted, arrays: Arrays) -> Document:
         "column_weights": model.weights,
         "linear": model.linear,
     }
-    return {name: encode(own, arrays, name) for name, own in found.items() if own is not None}
+    return {name: codec.encode(own, arrays, name) for name, own in found.items() if own is not None}
 
 
 def _find_following(model: Learned) -> set[Key]:
     """Return the large leaves whose parameters equal those estimated from counts and prior; they are not stored."""
-    large = {x.key for x in model.model.nodes.columns if model.counts.arrays[x.key].hi.size >= SMALL}
+    large = {x.key for x in model.model.nodes.columns if model.counts.arrays[x.key].hi.size >= codec.SMALL}
     if not large:
         return set()
     again = estimate_again(model.model, model.counts, model.imagined, model.estimate)
@@ -176,13 +163,13 @@ def _node_arrays(model: Learned, key: Key, follows: bool) -> NodeArrays:
         "hyper": model.imagined.hypers[key],
         "fixed": model.imagined.fixed.get(key, {}),
     }
-    found = {("counts", name): array for name, array in counts_parts(model.counts.arrays[key]).items()}
+    found = {("counts", name): array for name, array in codec.counts_parts(model.counts.arrays[key]).items()}
     for section, own in doubles.items():
         found |= {(section, name): np.asarray(array, dtype=np.float64, order="C") for name, array in own.items()}
     return found
 
 
-def _stack_arrays(arrays: Arrays, each: Sequence[NodeArrays]) -> list[list[int]]:
+def _stack_arrays(arrays: codec.Arrays, each: Sequence[NodeArrays]) -> list[list[int]]:
     """Stack the arrays of nodes with equal names, types and shapes; return the places of the nodes in each stack.
 
     Stacked, 10,000 columns need as few entries as ten.
@@ -198,38 +185,38 @@ def _stack_arrays(arrays: Arrays, each: Sequence[NodeArrays]) -> list[list[int]]
 
 
 def _file_node(node: Node, model: Model) -> FiledNode:
-    setting, columns = node.setting, [plain(column) for column in node.columns]
+    setting, columns = node.setting, [codec.plain(column) for column in node.columns]
     return FiledNode(
-        plain(node.key), columns, **family_document(node.family), levels=plain(node.family.filed_levels(setting)),
-        anchor=setting.anchor.tolist(), scale=setting.scale.tolist(), floor=float(setting.floor),
-        groups=None if model.one_class else setting.groups,
+        codec.plain(node.key), columns, **family_document(node.family),
+        levels=codec.plain(node.family.filed_levels(setting)), anchor=setting.anchor.tolist(),
+        scale=setting.scale.tolist(), floor=float(setting.floor), groups=None if model.one_class else setting.groups,
     )  # fmt: skip
 
 
-def family_document(family: Family) -> Document:
+def family_document(family: Family) -> codec.Document:
     """Encode a family as its name and its parameters."""
-    return {"family": family.name, "own": encode(family, {}, "family")}
+    return {"family": family.name, "own": codec.encode(family, {}, "family")}
 
 
 def prior_document(prior: Any) -> Any:
     """Encode a prior as JSON: a number, a word, one of the classes in PRIORS by name, or a mapping by column."""
     if prior is None or isinstance(prior, (bool, int, float, str, np.generic)):
-        return plain(prior)
+        return codec.plain(prior)
     if isinstance(prior, Older):
         return prior_document(prior.prior)
     if type(prior).__name__ in PRIORS:
         values = {name: tuple(x) if isinstance(x, list) else x for name, x in asdict(prior).items()}
-        found = {name: x.tolist() if isinstance(x, np.ndarray) else plain(x) for name, x in values.items()}
+        found = {name: x.tolist() if isinstance(x, np.ndarray) else codec.plain(x) for name, x in values.items()}
         return {"prior": type(prior).__name__, "values": found}
     if isinstance(prior, dict):
-        return {"columns": [[plain(key), prior_document(value)] for key, value in prior.items()]}
+        return {"columns": [[codec.plain(key), prior_document(value)] for key, value in prior.items()]}
     raise DataError(f"prior {prior!r} cannot be kept in a model file.")
 
 
 # -- document -> model
 
 
-def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
+def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
     """Return the fitted model that a document and its arrays describe, after checking it."""
     schema = schema_from(filed.schema, arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have one bit per cell
@@ -237,11 +224,11 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
         import softcount.models.network
     if filed.model == "hidden-chain":
         import softcount.models.hidden_chain  # noqa: F401
-    require(filed.model in MODELS, f"{filed.model!r} is not one of {', '.join(MODELS)}.")
+    codec.require(filed.model in MODELS, f"{filed.model!r} is not one of {', '.join(MODELS)}.")
     kind = MODELS[filed.model]
-    structure: Any = decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
+    structure: Any = codec.decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
     groups = structure.groups
-    require(groups <= room, f"groups is {groups}, of which there is no room in the file.")
+    codec.require(groups <= room, f"groups is {groups}, of which there is no room in the file.")
     leaves = _nodes_from(filed.leaves, groups, schema, room)
     check_structure(leaves, schema, hidden=filed.model != "star")
     model = kind.from_filed(structure, schema, leaves)
@@ -255,16 +242,16 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
         own |= {key: again[key] for key in parts if key not in own}
     classes, known_classes = filed.classes, None
     if classes is not None:
-        require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
+        codec.require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
         known_classes = groups
     for leaf in leaves:  # the target of a network is a node
         levels = leaf.family.levels_of(leaf.setting) if leaf.key == filed.target and classes is None else None
         known_classes = known_classes if levels is None else len(levels)
-    facts: Document = {
+    facts: codec.Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
-        "classes": classes, "target": None if filed.target is None else column_from(filed.target),
+        "classes": classes, "target": None if filed.target is None else codec.column_from(filed.target),
         "prior": prior_from(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
-        "missing": {column_from(key): n for key, n in filed.missing},
+        "missing": {codec.column_from(key): n for key, n in filed.missing},
         **history_from(filed.history, groups),
         "record": record_from(filed.record, schema, known_classes),
     }  # fmt: skip
@@ -275,14 +262,16 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
     return found
 
 
-def _scorers_from(filed: FiledModel, arrays: Arrays, model: ClassModel) -> Document:
+def _scorers_from(filed: FiledModel, arrays: codec.Arrays, model: ClassModel) -> codec.Document:
     """Return the scorers of a classifier as keyword arguments of `Fitted`."""
     leaves, groups = model.leaves, model.groups
-    found: Document = {"calibration": calibration_from(filed.calibration, arrays, groups, filed.classes is not None)}
+    found: codec.Document = {
+        "calibration": calibration_from(filed.calibration, arrays, groups, filed.classes is not None)
+    }
     if filed.dependent is not None:
-        found["dependent"] = tuple((column_from(a), column_from(b), x) for a, b, x in filed.dependent)
+        found["dependent"] = tuple((codec.column_from(a), codec.column_from(b), x) for a, b, x in filed.dependent)
         known = all(key in model.schema.by_key for a, b, _ in found["dependent"] for key in (a, b))
-        require(known, "columns that depend on each other are not in the table.")
+        codec.require(known, "columns that depend on each other are not in the table.")
     if filed.aode is filed.ensemble is filed.column_weights is filed.linear is None:
         return found
     from softcount.files import scorers  # loads the ensemble's classes
@@ -304,11 +293,11 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
     """Return all nodes; nodes without columns, whose width only the document states, may have `room` cells in total."""
     nodes: list[Node] = []
     for x in filed:
-        key, columns = key_of(x.key), key_of(x.columns)
+        key, columns = codec.key_of(x.key), codec.key_of(x.columns)
         family, specs = family_from({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
-        parts = family.setting_parts(key_of(x.levels), specs, room)
+        parts = family.setting_parts(codec.key_of(x.levels), specs, room)
         own = groups if x.groups is None else x.groups
-        require(own <= max(room, groups), f"column {key!r} has impossible groups.")
+        codec.require(own <= max(room, groups), f"column {key!r} has impossible groups.")
         anchor, scale = np.array(x.anchor), np.array(x.scale)
         written = specs[0].written if len(specs) == 1 else None
         keys = columns or (key,)
@@ -318,13 +307,15 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
     return tuple(nodes)
 
 
-def family_from(x: Document, key: Key) -> Family:
+def family_from(x: codec.Document, key: Key) -> Family:
     """Return a family from its name and its parameters."""
-    require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
-    return decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
+    codec.require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
+    return codec.decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
 
 
-def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]) -> dict[Key, dict[str, Arrays]]:
+def _unstack_arrays(
+    stacks: list[list[int]], arrays: codec.Arrays, keys: Sequence[Key]
+) -> dict[Key, dict[str, codec.Arrays]]:
     """Return the arrays of every node by section and name."""
     wholes: dict[str, NodeArrays] = {}
     for name, array in arrays.items():
@@ -332,39 +323,39 @@ def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]
         if section in SECTIONS:
             stack, _, part = rest.partition("/")
             wholes.setdefault(stack, {})[section, part] = array
-    found: dict[Key, dict[str, Arrays]] = {}
+    found: dict[Key, dict[str, codec.Arrays]] = {}
     for number, places in enumerate(stacks):
         whole = wholes.get(str(number), {})
         for (section, part), array in whole.items():
             fits = array.shape[:1] == (len(places),)
-            require(fits, f"the {section} of {len(places)} columns are not those of each.")
+            codec.require(fits, f"the {section} of {len(places)} columns are not those of each.")
             sound = section == "counts" or array.dtype == np.float64
-            require(sound, f"its {part} does not make sense: it holds {array.dtype}, not float64.")
+            codec.require(sound, f"its {part} does not make sense: it holds {array.dtype}, not float64.")
         for at, place in enumerate(places):
             known = 0 <= place < len(keys) and keys[place] not in found
-            require(known, f"column number {place!r} is there twice, or it is not.")
-            own: dict[str, Arrays] = {section: {} for section in SECTIONS}
+            codec.require(known, f"column number {place!r} is there twice, or it is not.")
+            own: dict[str, codec.Arrays] = {section: {} for section in SECTIONS}
             for (section, part), array in whole.items():
                 own[section][part] = array[at, ...]
             found[keys[place]] = own
     for key in keys:
-        require(found.get(key, {}).get("hyper"), f"the hyper of column {key!r} is not there.")
+        codec.require(found.get(key, {}).get("hyper"), f"the hyper of column {key!r} is not there.")
     return {key: found[key] for key in keys}
 
 
 def _check_params(node: Node, params: Own) -> Own:
     wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
     what = "the shares of the classes make" if node.key == ROOT else f"column {node.key!r} makes"
-    require(not wrong, f"{what} no sense: {wrong}.")
+    codec.require(not wrong, f"{what} no sense: {wrong}.")
     return params
 
 
-def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, Arrays]], groups: int) -> Counts:
+def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, codec.Arrays]], groups: int) -> Counts:
     found: dict[Hashable, Twofold] = {}
     for key, own in parts.items():
         node = model.nodes[key]
         shape = (groups,) if key == ROOT else (node.setting.groups, node.family.width(node.setting))
-        found[key] = counts_from(own["counts"], shape, "the classes" if key == ROOT else f"column {key!r}")
+        found[key] = codec.counts_from(own["counts"], shape, "the classes" if key == ROOT else f"column {key!r}")
     return Counts(found, filed.rows, filed.history["log_likelihood"] or 0.0)
 
 
@@ -372,10 +363,10 @@ def prior_from(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "columns" in value:
-        return {key_of(key): prior_from(part) for key, part in value["columns"]}
-    require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
+        return {codec.key_of(key): prior_from(part) for key, part in value["columns"]}
+    codec.require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
     values = {}
     for name, part in value["values"].items():
         numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
-        values[name] = np.array(part, dtype=float) if numbers else key_of(part)
+        values[name] = np.array(part, dtype=float) if numbers else codec.key_of(part)
     return getattr(priors, value["prior"])(**values)

@@ -7,18 +7,7 @@ from math import inf
 import numpy as np
 
 from softcount.core.special import log_of
-from softcount.kernels.forward_backward import (
-    begin_group,
-    expect_abreast,
-    expect_logged,
-    expect_scaled,
-    filter_logged,
-    filter_scaled,
-    gathered,
-    groups_of,
-    read_row,
-    write_row,
-)
+from softcount.kernels import forward_backward
 from softcount.kernels.jit import register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, largest_of, load, store, where_above
 from softcount.kernels.posterior import SCRATCH
@@ -38,7 +27,7 @@ def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: 
             for t in range(start, stop):
                 logs[s] += _best_step(scores, t, t == first, table, rows, (t - start + 1) * room)
             for t in range(start, stop):
-                write_row(scores, t, rows, (t - start + 1) * room, 1.0)
+                forward_backward.write_row(scores, t, rows, (t - start + 1) * room, 1.0)
             last = (stop - start) * room
             for g in range(0, room, WIDTH):
                 store(rows, g, load(rows, last + g))
@@ -55,7 +44,7 @@ def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: 
 @register_jitable
 def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray, at: int) -> float:
     states, room = scores.shape[1], table.shape[1]
-    peak = read_row(scores, t, rows, at, -inf)
+    peak = forward_backward.read_row(scores, t, rows, at, -inf)
     if not begins:
         top = fill(-inf)
         for g in range(0, states, WIDTH):
@@ -86,8 +75,8 @@ def likeliest_abreast(
         longest = max(longest, borders[s + 1] - borders[s])
     best, turned = aligned_zeros(longest * states * WIDTH), np.ascontiguousarray(table.T)
     for group in groups:
-        steps = begin_group(group, borders, logs, (starts, lengths, heavy))
-        gathered(scores, starts, lengths, steps, best)
+        steps = forward_backward.begin_group(group, borders, logs, (starts, lengths, heavy))
+        forward_backward.gathered(scores, starts, lengths, steps, best)
         store(heights, 0, fill(0.0))
         for t in range(steps):
             _step_abreast(t, table, lengths, heights, best)
@@ -161,13 +150,15 @@ def expect_paths(
     logs, firsts, nexts = np.zeros(len(heavy)), np.zeros(len(first)), np.zeros(following.shape)
     _begin(scores, borders, first)
     steady = following.min() >= STEADY
-    groups = groups_of(borders, len(first)) if steady else None
+    groups = forward_backward.groups_of(borders, len(first)) if steady else None
     if groups is not None:
-        expect_abreast(scores, borders, heavy, np.ascontiguousarray(following), logs, (firsts, nexts, groups))
+        forward_backward.expect_abreast(
+            scores, borders, heavy, np.ascontiguousarray(following), logs, (firsts, nexts, groups)
+        )
     elif steady:
-        expect_scaled(scores, borders, heavy, _square(following, False), logs, (firsts, nexts))
+        forward_backward.expect_scaled(scores, borders, heavy, _square(following, False), logs, (firsts, nexts))
     else:
-        expect_logged(scores, borders, heavy, _square(following, True), logs, (firsts, nexts))
+        forward_backward.expect_logged(scores, borders, heavy, _square(following, True), logs, (firsts, nexts))
     return logs, firsts, nexts
 
 
@@ -175,9 +166,9 @@ def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fol
     heights = np.zeros(len(scores))
     _begin(scores, borders, first)
     if following.min() >= STEADY:
-        filter_scaled(scores, borders, _square(following, False), heights)
+        forward_backward.filter_scaled(scores, borders, _square(following, False), heights)
     else:
-        filter_logged(scores, borders, _square(following, True), heights)
+        forward_backward.filter_logged(scores, borders, _square(following, True), heights)
         np.exp(scores, out=scores)
     return heights
 
@@ -187,7 +178,7 @@ def best_paths(
 ) -> tuple[np.ndarray, np.ndarray]:
     path, logs = np.zeros(len(scores), np.int32), np.zeros(len(borders) - 1)
     _begin(scores, borders, first)
-    groups = groups_of(borders, len(first))
+    groups = forward_backward.groups_of(borders, len(first))
     if groups is None:
         likeliest(scores, borders, _square(following, True), path, logs)
     else:

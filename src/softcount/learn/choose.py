@@ -16,14 +16,7 @@ from softcount.core import remedies
 from softcount.core.counts import ROOT
 from softcount.core.twofold import concatenate
 from softcount.errors import DataError, DataWarning, warn
-from softcount.learn.correlated_columns import (
-    FEW_CLASSES,
-    blocks_with_missing,
-    complete_in_blocks,
-    correlated_blocks,
-    forcing_pairs,
-    without_repeats,
-)
+from softcount.learn import correlated_columns
 from softcount.learn.em import Stop, run_em
 from softcount.learn.initialise import Sketch, draw_memberships, nearest_members, seeds, start_params
 from softcount.learn.mixture import Maker, Starts, fit_prepared
@@ -218,10 +211,10 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
         raise DataError(
             "init: a start from memberships, parameters or a model says how many classes there are. Say so."
         )
-    prepared = without_repeats(prepare(table, plan, runner), plan, runner)
+    prepared = correlated_columns.without_repeats(prepare(table, plan, runner), plan, runner)
     search = NumberSearch(prepared, plan, starts, runner, criterion)
-    search.run(FEW_CLASSES)
-    if search.interrupted or search.best <= FEW_CLASSES:
+    search.run(correlated_columns.FEW_CLASSES)
+    if search.interrupted or search.best <= correlated_columns.FEW_CLASSES:
         return search
     rival, why = search_blocks(search)
     if rival is None or not rival.far_ahead(search):
@@ -238,15 +231,15 @@ def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[
     Return None if no columns are dependent within classes. Independent columns need more classes: 13 on breast cancer,
     5 with blocks.
     """
-    few = [search.fits[number] for number in sorted(search.fits) if number <= FEW_CLASSES]
-    tried = (correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
+    few = [search.fits[number] for number in sorted(search.fits) if number <= correlated_columns.FEW_CLASSES]
+    tried = (correlated_columns.correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
     found = next(filter(None, tried), None)  # few classes may hide a dependence that all rows together show
     if found is None:
         return None, str
     rivals = list[NumberSearch]()
     for scale in found.prior_scales(search.plan):
         prepared, plan = found.prepared(search.prepared, search.plan, search.runner, scale)
-        if blocks_with_missing(prepared) and complete_in_blocks(prepared) is None:
+        if correlated_columns.blocks_with_missing(prepared) and correlated_columns.complete_in_blocks(prepared) is None:
             return None, str
         rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
         rivals.append(rival)
@@ -385,7 +378,7 @@ class NumberSearch(GroupSearch):
 
         Complete rows can be fitted side by side: 150 x 4 cells, 18 of them missing, took 20 s without this.
         """
-        return self.prepared.once("complete", lambda: complete_in_blocks(self.prepared))
+        return self.prepared.once("complete", lambda: correlated_columns.complete_in_blocks(self.prepared))
 
     def sample(self) -> Prepared:
         """Return the sketched rows in place of the table, with its total weight."""
@@ -497,11 +490,11 @@ class NumberSearch(GroupSearch):
 
     def _many_classes_notes(self) -> list[str]:
         """Return a note that explains many classes, and how much of the gain a few of them have."""
-        few = max((number for number in self.fits if 1 < number <= FEW_CLASSES), default=None)
-        if self.best <= FEW_CLASSES or few is None or 1 not in self.trials:
+        few = max((number for number in self.fits if 1 < number <= correlated_columns.FEW_CLASSES), default=None)
+        if self.best <= correlated_columns.FEW_CLASSES or few is None or 1 not in self.trials:
             return []
         one, some, all_of_it = (self.trials[number].merit(self.criterion) for number in (1, few, self.best))
-        pairs = forcing_pairs(self.prepared, self.plan, self.fits[few])
+        pairs = correlated_columns.forcing_pairs(self.prepared, self.plan, self.fits[few])
         if not pairs or not np.isfinite(some - one):
             return []
         hint = remedies.either(f"n_components={few}", f"--classes {few}")

@@ -14,20 +14,10 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
+from softcount.learn import prepare
 from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known
 from softcount.learn.mixture import Starts, as_learned, refuse_more_named
-from softcount.learn.prepare import (
-    Prepared,
-    as_rows,
-    check_reach,
-    dead,
-    empty_notes,
-    model_to_find,
-    read_all,
-    spikes,
-    starved,
-)
 from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.settings import Plan, given_params, plug, retyping
@@ -138,7 +128,7 @@ GROUND = 65_536
 """Steps up to which every run uses all of them; of more, a part."""
 
 
-class StepRows(Prepared, frozen=True, eq=False, kw_only=True):
+class StepRows(prepare.Prepared, frozen=True, eq=False, kw_only=True):
     """Sequences read, settled and encoded once, for any number of states."""
 
     sequences: Sequences
@@ -157,10 +147,10 @@ def read_steps(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -
 
 
 def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:
-    chunks, settled = read_all(table, plan, runner, plan.named)
-    check_reach(table, chunks)
-    settled = replace(settled, notes=[*settled.notes, *empty_notes(settled.schema, chunks)])
-    model = model_to_find(table, settled, chunks, plan, MANY_PASSES, "states")
+    chunks, settled = prepare.read_all(table, plan, runner, plan.named)
+    prepare.check_reach(table, chunks)
+    settled = replace(settled, notes=[*settled.notes, *prepare.empty_notes(settled.schema, chunks)])
+    model = prepare.model_to_find(table, settled, chunks, plan, MANY_PASSES, "states")
     whole, named = chunks.made(sequences.bordered), settled.classes or None
     return StepRows(table, settled, plan, whole, model, whole.made(model.prepare), named, sequences=sequences)
 
@@ -182,7 +172,7 @@ def fit_states(
         order = np.argsort(-model.occupied(counts), kind="stable")
         params, counts = model.reordered(params, counts, order)
     fitted = as_learned(steps, model, plan, imagined, found, params, counts, [])
-    if len(gone := np.flatnonzero(dead(model.occupied(counts)))):
+    if len(gone := np.flatnonzero(prepare.dead(model.occupied(counts)))):
         fitted.notes.append(f"no step is in state {', '.join(map(str, gone))}: ask for fewer states.")
     return fitted
 
@@ -246,9 +236,11 @@ class StateTask(Struct, frozen=True, eq=False):
     def degenerate(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
         """Whether some state is narrower than the resolution of its columns, or has too few steps."""
         model: Any = self.model
-        rows = as_rows(model.occupied(model.nodes.unstacked(counts)), self.steps.sequences.n_steps)
-        narrow = spikes(model, params, imagined, counts) | starved(model, rows @ model.sharing, imagined.how)
-        return bool(narrow.any() or dead(rows).any())
+        rows = prepare.as_rows(model.occupied(model.nodes.unstacked(counts)), self.steps.sequences.n_steps)
+        narrow = prepare.spikes(model, params, imagined, counts) | prepare.starved(
+            model, rows @ model.sharing, imagined.how
+        )
+        return bool(narrow.any() or prepare.dead(rows).any())
 
 
 # Choosing the number of hidden states.

@@ -14,30 +14,11 @@ from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError, warn
+from softcount.learn import initialise, settings
 from softcount.learn.em import EMRun, run_em
-from softcount.learn.initialise import (
-    draw_memberships,
-    entropy,
-    find_twins,
-    members_counts,
-    perturb,
-    repair_memberships,
-    start_params,
-)
 from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
 from softcount.learn.record import Learned
 from softcount.learn.search import SCOUTS, SMALL, Race, RaceSearch, Search, SearchResult
-from softcount.learn.settings import (
-    Plan,
-    absent,
-    checked_memberships,
-    degenerate_notes,
-    em_facts,
-    given_params,
-    holding,
-    plug,
-    stopped_notes,
-)
 from softcount.models.align import aligned
 from softcount.models.base import ClassModel, Problem, with_weight
 from softcount.models.batched import SideBySide
@@ -71,7 +52,7 @@ class Starts(Struct, frozen=True):
     seed: Any = None
 
 
-def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Learned:
+def fit_groups(table: Table, plan: settings.Plan, starts: Starts, runner: Runner) -> Learned:
     """Fit a mixture, the best of several initialisations."""
     prepared = prepare(table, plan, runner)
     lift = weight_lift(prepared.chunks, plan.how)
@@ -85,7 +66,12 @@ def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Lear
 
 
 def fit_prepared(
-    prepared: Prepared, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Maker] = (), rough: bool = False
+    prepared: Prepared,
+    plan: settings.Plan,
+    starts: Starts,
+    runner: Runner,
+    extra: Sequence[Maker] = (),
+    rough: bool = False,
 ) -> Learned:
     """Fit a mixture to a prepared table; `extra` makes further initial parameters.
 
@@ -110,7 +96,7 @@ def fit_prepared(
 
 
 def as_learned(
-    prepared: Prepared, model: Any, plan: Plan, imagined: Imagined,
+    prepared: Prepared, model: Any, plan: settings.Plan, imagined: Imagined,
     found: SearchResult, params: Params, counts: Counts, notes: Sequence[str],
 ) -> Learned:  # fmt: skip
     """Return the groups that a search found, with remarks on the search and on degenerate columns."""
@@ -118,15 +104,15 @@ def as_learned(
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     notes = [
         *prepared.notes, *notes,
-        *stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
+        *settings.stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
         *search_notes(found, plan, all_rounded(model)),
-        *degenerate_notes(model, params, imagined),
+        *settings.degenerate_notes(model, params, imagined),
     ]  # fmt: skip
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,
-        estimate=plan.estimate, missing=absent(model, counts, prepared.table), agreed=(found.agreed, found.tried),
-        named=prepared.named, interrupted=found.interrupted, half_steps=plan.stop.half_steps,
-        **em_facts(found.best, plan, counts),
+        estimate=plan.estimate, missing=settings.absent(model, counts, prepared.table),
+        agreed=(found.agreed, found.tried), named=prepared.named, interrupted=found.interrupted,
+        half_steps=plan.stop.half_steps, **settings.em_facts(found.best, plan, counts),
     )  # fmt: skip
 
 
@@ -150,7 +136,7 @@ def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, 
     return replace(fitted, notes=[*fitted.notes, *notes, said], agreed=(found.agreed, found.tried))
 
 
-def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
+def search_notes(found: SearchResult, plan: settings.Plan, rounded: bool) -> list[str]:
     """Remarks on the search; those that no number shows are also warnings.
 
     Densities of columns that are all `rounded` have a bound.
@@ -182,7 +168,7 @@ class Task(Struct, frozen=True, eq=False):
     """One fit: a number of groups, from these initialisations."""
 
     prepared: Prepared
-    plan: Plan
+    plan: settings.Plan
     starts: Starts
     runner: Runner
     model: ClassModel
@@ -269,7 +255,7 @@ class Task(Struct, frozen=True, eq=False):
         init = self.starts.init
         alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread_parameters]
         moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
-        members = draw_memberships(rows, self.model.groups, "k-means" if moved else init, rngs)
+        members = initialise.draw_memberships(rows, self.model.groups, "k-means" if moved else init, rngs)
         params = many.estimate(many.counted(members))
         owners = np.repeat(np.arange(len(seeds)), [len(own) for own in seeds])
         if extra:
@@ -305,7 +291,7 @@ class Task(Struct, frozen=True, eq=False):
         hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
         found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
         known |= {(key, prior): found[key] for key, prior in alike.items()}
-        return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
+        return settings.holding(model, Imagined(found, settings.plug(plan.how)), plan.fixed)
 
     def problem(self, imagined: Imagined) -> Problem:
         return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
@@ -332,7 +318,7 @@ class Task(Struct, frozen=True, eq=False):
         model, rows = self.model, self.prepared.sketch
         ready = model.prepare(rows.chunk, base=False)
         joint = model.score(ready, model.compile(reached.params), slice(0, ready.n_rows))
-        return start_params(model, imagined, rows, self._repair_members(imagined, reached, joint, 0))
+        return initialise.start_params(model, imagined, rows, self._repair_members(imagined, reached, joint, 0))
 
     def repair_sets(self, imagined: Imagined, many: SideBySide, ends: Sequence[EMRun]) -> Params:
         joint = many.scores(many.together([reached.params for reached in ends]))
@@ -345,11 +331,11 @@ class Task(Struct, frozen=True, eq=False):
             rows = sizes(reached.counts)
             bad = rows <= max(rows.min(), A_SMALL_SHARE * rows.mean())
         rng = np.random.default_rng((len(reached.trace), place))
-        return repair_memberships(self.prepared.sketch, joint, bad, rng)
+        return initialise.repair_memberships(self.prepared.sketch, joint, bad, rng)
 
     @property
     def _entropy(self) -> Any:
-        return entropy(self.starts.seed, self.plan.log)
+        return initialise.entropy(self.starts.seed, self.plan.log)
 
     def _seeds(self, scouts: int) -> list[list[np.random.SeedSequence]]:
         """For every initialisation, a seed for each of its tries."""
@@ -358,13 +344,13 @@ class Task(Struct, frozen=True, eq=False):
 
     def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
         rows = self.prepared.sketch
-        members = draw_memberships(rows, self.model.groups, self.starts.init, [np.random.default_rng(seed)])
-        return start_params(self.model, imagined, rows, members[:, 0].T)
+        members = initialise.draw_memberships(rows, self.model.groups, self.starts.init, [np.random.default_rng(seed)])
+        return initialise.start_params(self.model, imagined, rows, members[:, 0].T)
 
     def _given(self, imagined: Imagined, notes: list[str]) -> Params:
         """The user's initial parameters; groups that are copies of others are moved a little."""
         params = self._said(imagined)
-        same = find_twins(self.model, params)
+        same = initialise.find_twins(self.model, params)
         if not same.any() or self.prepared.named is not None or self.plan.stop.tol == 0:
             return params
         which = ", ".join(str(g) for g in np.flatnonzero(same))
@@ -372,7 +358,7 @@ class Task(Struct, frozen=True, eq=False):
             f"init: classes {which} start as copies of others, which EM would never tell apart; they were nudged."
         )
         rng = np.random.default_rng(self._entropy or 0)
-        moved = {leaf.key: perturb(leaf.family, params[leaf.key], same, rng) for leaf in self.model.leaves}
+        moved = {leaf.key: initialise.perturb(leaf.family, params[leaf.key], same, rng) for leaf in self.model.leaves}
         return self.model.nodes.params({ROOT: params[ROOT], **moved})
 
     def _said(self, imagined: Imagined) -> Params:
@@ -382,10 +368,10 @@ class Task(Struct, frozen=True, eq=False):
                 raise DataError("init: the model to start from has no column or block of columns that this one has.")
             return model.nodes.estimate(model.nodes.stacked(aligned(init, model, None)), imagined)
         if isinstance(init, Mapping):
-            return given_params(model, init)
+            return settings.given_params(model, init)
         if callable(init):
             params: Params = init(model, imagined)
             return params
         ready = self.prepared.ready.here
-        members = checked_memberships(init, ready, model.groups)
-        return model.nodes.estimate(members_counts(model, ready, members), imagined)
+        members = settings.checked_memberships(init, ready, model.groups)
+        return model.nodes.estimate(initialise.members_counts(model, ready, members), imagined)

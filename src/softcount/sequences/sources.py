@@ -17,27 +17,9 @@ from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError
 from softcount.sequences.steps import Sequences, Steps, check_sequence_weights, text_steps
-from softcount.sources import wording
+from softcount.sources import frames, wording
 from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.documents import DocumentsSource, FolderArchive, LinesSource, archive_of, one_document
-from softcount.sources.frames import (
-    PLAIN,
-    TEXT,
-    CellType,
-    arrow_column,
-    arrow_of,
-    cell_type,
-    flat,
-    floats_of,
-    frame_source,
-    is_frame,
-    is_missing,
-    numpy_of,
-    plain_keys,
-    refuse_elsewhere,
-    text_column,
-    unify,
-)
 from softcount.sources.open_source import file_source, from_path, open_source
 from softcount.sources.source import CONTENT_DECIDES, FileFormat, Key, Source, Wanted
 from softcount.table import MISSING
@@ -86,7 +68,7 @@ def long_table(
                 f"{wording.column(weight)} differs from {weights[at]:g} at step 1. A weight is of a whole sequence."
             )
     if (np.diff(rows) != 1).any():
-        columns = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
+        columns = {key: column.take(frames.arrow_of(rows)) for key, column in columns.items()}
     notes = (*source.notes, *notes)
     return Steps(columns, lengths, names, weights, notes, not source.named, source.text_file, source.verbatim)
 
@@ -97,10 +79,10 @@ def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, 
     wanted = {key: Wanted(numeric=False) for key in keys or source.keys}
     pieces = [piece.load() for piece in source.pieces(wanted)]
     if any(isinstance(piece, np.ndarray) for piece in pieces):
-        pieces = [{key: arrow_of(piece[:, place]) for place, key in enumerate(source.keys)} for piece in pieces]
+        pieces = [{key: frames.arrow_of(piece[:, place]) for place, key in enumerate(source.keys)} for piece in pieces]
     found = {}
     for key in wanted:
-        found[key] = flat(pa.chunked_array(unify(piece[key] for piece in pieces)).unify_dictionaries())
+        found[key] = frames.flat(pa.chunked_array(frames.unify(piece[key] for piece in pieces)).unify_dictionaries())
     return found
 
 
@@ -121,24 +103,24 @@ def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tupl
 
     Of text only dates as ISO 8601 writes them need no note.
     """
-    cells = cell_type(column.type)
-    if cells in (CellType.WHOLE, CellType.FLOAT, CellType.TIME, CellType.TRUTH):
-        column = flat(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
-        _refuse_missing(key, ~numpy_of(column.is_valid())[0])
-        if cells is CellType.TIME:
+    cells = frames.cell_type(column.type)
+    if cells in (frames.CellType.WHOLE, frames.CellType.FLOAT, frames.CellType.TIME, frames.CellType.TRUTH):
+        column = frames.flat(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+        _refuse_missing(key, ~frames.numpy_of(column.is_valid())[0])
+        if cells is frames.CellType.TIME:
             wide = pa.int32() if column.type.bit_width == 32 else pa.int64()
             column = column.cast(wide)
         column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
-        values = numpy_of(column)[0]
+        values = frames.numpy_of(column)[0]
         if values.dtype.kind == "f":
             _refuse_missing(key, np.isnan(values))
         return values, ()
-    if cells is CellType.NESTED:
+    if cells is frames.CellType.NESTED:
         raise DataError(f"{wording.column(key)} holds nested values, which have no order.")
     names, places = distinct(column, words)
     _refuse_missing(key, np.array([name is None for name in (*names, None)])[places])
     texts = [str(name) for name in names]
-    spelt, bad = floats_of(texts, PLAIN)
+    spelt, bad = frames.floats_of(texts, frames.PLAIN)
     if not bad.any():
         return np.asarray(spelt[places]), ()
     rank = {text: at for at, text in enumerate(sorted(set(texts)))}
@@ -187,12 +169,12 @@ def is_list_type(kind: Any) -> bool:
 
 def list_column(column: Any) -> Steps:
     """The steps of a column of lists; lists of structs are steps of several columns. A null list is refused."""
-    column = flat(column)
+    column = frames.flat(column)
     if column.null_count:
-        known = numpy_of(column.is_valid())[0]
+        known = frames.numpy_of(column.is_valid())[0]
         raise DataError(f"sequence {int(np.argmin(known)) + 1} is missing. Leave it out.")
-    lengths = numpy_of(column.value_lengths())[0].astype(np.int64)
-    values = flat(column.flatten())
+    lengths = frames.numpy_of(column.value_lengths())[0].astype(np.int64)
+    values = frames.flat(column.flatten())
     if pa.types.is_struct(values.type):
         names = [values.type.field(place).name for place in range(values.type.num_fields)]
         return Steps(dict(zip(names, values.flatten(), strict=True)), lengths)
@@ -204,8 +186,8 @@ def list_column(column: Any) -> Steps:
 def list_of_sequences(data: Sequence[Any]) -> Steps:
     parts = [_steps_of(at, sequence) for at, sequence in enumerate(data, start=1)]
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
-    if parts and all(is_frame(part) and hasattr(part, "columns") for part in parts):
-        sources = [frame_source(part) for part in parts]
+    if parts and all(frames.is_frame(part) and hasattr(part, "columns") for part in parts):
+        sources = [frames.frame_source(part) for part in parts]
         columns = [dict(zip(source.keys, source.table.columns, strict=True)) for source in sources]
         return replace(stack_tables(columns), by_position=not sources[0].named)
     if parts and all(isinstance(part, np.ndarray) and part.dtype.kind in "iufb" for part in parts):
@@ -215,7 +197,9 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
         widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
         _refuse_widths(widths)
         whole = np.concatenate([part.reshape(len(part), width) for part, width in zip(parts, widths, strict=True)])
-        by_place: dict[Hashable, Any] = {place: arrow_column(place, whole[:, place]) for place in range(widths[0])}
+        by_place: dict[Hashable, Any] = {
+            place: frames.arrow_column(place, whole[:, place]) for place in range(widths[0])
+        }
         return Steps(by_place, lengths, by_position=True)
     cells = list(chain.from_iterable(part.tolist() if isinstance(part, np.ndarray) else part for part in parts))
     first = next((cell for cell in cells if not _is_gap(cell)), None)
@@ -227,7 +211,7 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
         found = [len(row) if isinstance(row, list | tuple | np.ndarray) else 1 for row in rows]
         _refuse_widths(found, lengths)
         cells_of: dict[Hashable, Any] = {
-            place: arrow_column(place, [row[place] for row in rows]) for place in range(width)
+            place: frames.arrow_column(place, [row[place] for row in rows]) for place in range(width)
         }
         return Steps(cells_of, lengths, by_position=True)
     place = next((i for i, cell in enumerate(cells) if isinstance(cell, list | tuple | Mapping | np.ndarray)), None)
@@ -236,7 +220,7 @@ def list_of_sequences(data: Sequence[Any]) -> Steps:
             f"{_step_name(lengths, place)} has several values, but sequence 1 has 1 for a step. All steps have the "
             "same columns; give None for a value that is missing."
         )
-    return Steps({0: arrow_column(0, cells)}, lengths, by_position=True)
+    return Steps({0: frames.arrow_column(0, cells)}, lengths, by_position=True)
 
 
 def _steps_of(at: int, sequence: Any) -> Any:
@@ -248,12 +232,14 @@ def _steps_of(at: int, sequence: Any) -> Any:
             f"a list of sequences is wanted, but item {at} is {wording.cell(sequence)}. Put one sequence into a list "
             "of its own: [sequence]."
         )
-    plain = isinstance(sequence, np.ndarray | list | tuple) or (is_frame(sequence) and hasattr(sequence, "columns"))
+    plain = isinstance(sequence, np.ndarray | list | tuple) or (
+        frames.is_frame(sequence) and hasattr(sequence, "columns")
+    )
     return sequence if plain else list(sequence)
 
 
 def _is_gap(cell: Any) -> bool:
-    return not isinstance(cell, np.ndarray | list | tuple) and is_missing(cell)
+    return not isinstance(cell, np.ndarray | list | tuple) and frames.is_missing(cell)
 
 
 def _step_name(lengths: np.ndarray, row: int) -> str:
@@ -283,8 +269,10 @@ def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
             )
     names = list(dict.fromkeys(name for cell in cells if isinstance(cell, Mapping) for name in cell))
     known = [cell if isinstance(cell, Mapping) else {} for cell in cells]
-    columns = {key: [cell.get(name) for cell in known] for key, name in zip(plain_keys(names), names, strict=True)}
-    return Steps({key: arrow_column(key, column) for key, column in columns.items()}, lengths)
+    columns = {
+        key: [cell.get(name) for cell in known] for key, name in zip(frames.plain_keys(names), names, strict=True)
+    }
+    return Steps({key: frames.arrow_column(key, column) for key, column in columns.items()}, lengths)
 
 
 def stack_tables(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text_file: bool = False) -> Steps:
@@ -301,9 +289,9 @@ def stack_tables(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (),
     lengths = np.array([len(table[keys[0]]) for table in tables], dtype=np.int64)
     columns = {}
     for key in keys:
-        arrays = [flat(table[key]) for table in tables]
+        arrays = [frames.flat(table[key]) for table in tables]
         arrays = [array.dictionary_decode() if pa.types.is_dictionary(array.type) else array for array in arrays]
-        columns[key] = pa.concat_arrays(unify(arrays, mixed=pa.large_string()))
+        columns[key] = pa.concat_arrays(frames.unify(arrays, mixed=pa.large_string()))
     return Steps(columns, lengths, names, text_file=text_file, verbatim=not text_file)
 
 
@@ -349,7 +337,7 @@ def open_sequences(  # noqa: PLR0913
     >>> found.names, found.lengths.tolist(), found.notes
     (['b', 'a'], [2, 1], ("1 sequence was not in order of 'at' and put so, first 'b'",))
     """
-    refuse_elsewhere(data)
+    frames.refuse_elsewhere(data)
     if isinstance(data, Sequences):
         return data if weights is None else replace(data, weights=check_sequence_weights(weights, len(data)))
     words = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
@@ -375,18 +363,18 @@ def open_sequences(  # noqa: PLR0913
 
 
 def _in_memory(data: Any, steps: str | None) -> Steps:
-    texts = text_column(data)
+    texts = frames.text_column(data)
     if texts is not None and len(data):
-        return _strings(texts[TEXT], steps)
+        return _strings(texts[frames.TEXT], steps)
     if steps is not None:
         raise DataError(f"steps={steps!r} is for text, but the data are no list of strings.")
     column = data if isinstance(data, pa.Array | pa.ChunkedArray) else None
-    if column is None and is_frame(data) and not hasattr(data, "columns"):
+    if column is None and frames.is_frame(data) and not hasattr(data, "columns"):
         with suppress(pa.ArrowException, ValueError, TypeError):
             column = pa.chunked_array(data)
     if column is not None and is_list_type(column.type):
         return list_column(column)
-    if isinstance(data, Mapping) or (is_frame(data) and hasattr(data, "columns")):
+    if isinstance(data, Mapping) or (frames.is_frame(data) and hasattr(data, "columns")):
         return _table_of_lists(open_source(data, MISSING, CONTENT_DECIDES, None))
     if isinstance(data, np.ndarray) and data.dtype.kind != "O" and data.ndim < 3:
         ways = "[array] for one sequence" + (", or list(array) for a sequence in each row" if data.ndim == 2 else "")
@@ -461,7 +449,9 @@ def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Pro
         return one_document(file) if sequence == FILE else LinesSource(file)
 
     source = from_path(path, open_text)
-    texts = [text or "" for piece in source.pieces({TEXT: CELLS}) for text in piece.load()[TEXT].to_pylist()]
+    texts = [
+        text or "" for piece in source.pieces({frames.TEXT: CELLS}) for text in piece.load()[frames.TEXT].to_pylist()
+    ]
     what = "file" if isinstance(source, DocumentsSource) else "line"
     kept = [place for place, text in enumerate(texts) if text.strip()]
     if not kept:
@@ -488,5 +478,5 @@ def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str
     places = np.repeat(np.arange(len(found.lengths)), found.lengths)
     words = MissingWords.of(missing, found.text_file)
     rows, notes = _sort_rows("sequence", order, found.names, places, columns, words)
-    taken = {key: column.take(arrow_of(rows)) for key, column in columns.items()}
+    taken = {key: column.take(frames.arrow_of(rows)) for key, column in columns.items()}
     return replace(found, columns=taken, notes=(*found.notes, *notes))

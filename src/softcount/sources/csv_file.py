@@ -17,21 +17,8 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError
-from softcount.sources import wording
+from softcount.sources import csv_dialect, wording
 from softcount.sources.bytestream import BOM, LONGEST, TextFile
-from softcount.sources.csv_dialect import (
-    HEAD,
-    Dialect,
-    RowBytes,
-    best_delimiter,
-    dialect_of,
-    is_blank_separated,
-    not_utf8,
-    padded_columns,
-    rows_before,
-    runs,
-    with_last,
-)
 from softcount.sources.frames import filled, flat
 from softcount.sources.source import (
     BLANKS,
@@ -60,7 +47,7 @@ def clean_lines(blocks: Iterable[bytes], skip: int = 0, comment: bytes = b"", bl
     b'x\ty\n1\t"a b"\n'
     """
     tail = b""
-    for block, last in with_last(blocks):
+    for block, last in csv_dialect.with_last(blocks):
         data = tail + block
         # A newline may follow a return that ends the block.
         cut = len(data) if last else max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
@@ -81,7 +68,7 @@ LONGEST_WORD = 7
 
 
 def plain_columns(
-    run: RowBytes, keys: Sequence[Key], delimiter: str, wanted: Mapping[Key, Wanted], missing: Sequence[str]
+    run: csv_dialect.RowBytes, keys: Sequence[Key], delimiter: str, wanted: Mapping[Key, Wanted], missing: Sequence[str]
 ) -> dict[Key, Any] | None:
     """Return the wanted columns as Arrow arrays of numbers or categories; None if some cell is not plain."""
     from softcount.kernels import csv_cells
@@ -190,20 +177,24 @@ class CsvSource(Source):
             return blocks
         return clean_lines(blocks, form.skip_lines, form.comment.encode(), self._blanks)
 
-    def _dialect(self) -> Dialect:
+    def _dialect(self) -> csv_dialect.Dialect:
         head, blank = bytearray(), 0
-        for block, last in with_last(self._blocks(quiet=True)):
+        for block, last in csv_dialect.with_last(self._blocks(quiet=True)):
             kept = block if head else block.lstrip(b"\r\n")
             head, blank = head + kept, blank + len(block) - len(kept)
             if blank > LONGEST:
                 raise DataError(f"{self.file.name} begins with more than {LONGEST >> 20} MB of blank lines.")
-            if len(head) >= HEAD or last:
+            if len(head) >= csv_dialect.HEAD or last:
                 undecided = not self._blanks and self.form.delimiter is None
-                if undecided and best_delimiter(bytes(head[:HEAD])) is None and is_blank_separated(bytes(head)):
+                if (
+                    undecided
+                    and csv_dialect.best_delimiter(bytes(head[: csv_dialect.HEAD])) is None
+                    and csv_dialect.is_blank_separated(bytes(head))
+                ):
                     self._blanks = True
                     return self._dialect()
                 form = replace(self.form, delimiter="\t") if self._blanks else self.form
-                found = dialect_of(self.file.name, bytes(head), last, form)
+                found = csv_dialect.dialect_of(self.file.name, bytes(head), last, form)
                 if found is not None:
                     return found._replace(skip=found.skip + blank)
         raise DataError(f"{self.file.name} is empty. A table needs a line of column names and at least one row.")
@@ -224,9 +215,9 @@ class CsvSource(Source):
                 break
         return total, size
 
-    def _runs(self, rows: int, quiet: bool = False) -> Iterator[RowBytes]:
+    def _runs(self, rows: int, quiet: bool = False) -> Iterator[csv_dialect.RowBytes]:
         blocks = _skip_bytes(self._blocks(quiet), self.dialect.skip)
-        return runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES, lambda: self._compiled)
+        return csv_dialect.runs(blocks, rows, self.dialect.delimiter, CHUNK_BYTES, lambda: self._compiled)
 
     @property
     def _compiled(self) -> bool:
@@ -253,7 +244,7 @@ class CsvSource(Source):
             total += run.n_rows
         self.n_rows = total
 
-    def _load(self, run: RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
+    def _load(self, run: csv_dialect.RowBytes, wanted: Mapping[Key, Wanted]) -> Mapping[Key, Any]:
         """Return the wanted columns of a run: as numbers if they are plain, else as text for the caller to parse."""
         if self._compiled and self._nothing is None:
             found = plain_columns(run, self.keys, self.dialect.delimiter, wanted, self.missing)
@@ -262,7 +253,7 @@ class CsvSource(Source):
         strict = [key for key, want in wanted.items() if want.numeric and not want.padded]
         as_text = {key: want if want.text else ANY for key, want in wanted.items()}
         if strict:
-            padded = padded_columns(run.data, self.dialect.delimiter, len(self.keys))
+            padded = csv_dialect.padded_columns(run.data, self.dialect.delimiter, len(self.keys))
             if padded is None or any(self.keys[place] in strict for place in padded):
                 return self._parse(run, as_text)
         try:
@@ -273,7 +264,7 @@ class CsvSource(Source):
         finite = all(np.isfinite(filled(flat(column), null=0.0)).all() for column in numeric)
         return columns if finite else self._parse(run, as_text)
 
-    def _parse(self, run: RowBytes, wanted: Mapping[Key, Wanted], as_read: bool = False) -> dict[Key, Any]:
+    def _parse(self, run: csv_dialect.RowBytes, wanted: Mapping[Key, Wanted], as_read: bool = False) -> dict[Key, Any]:
         """Parse the wanted columns of a run; `as_read`: as text in which only empty cells are null."""
         from pyarrow import csv
 
@@ -307,7 +298,7 @@ class CsvSource(Source):
             )
         return {key: table.column(key) for key in wanted}
 
-    def _explain(self, run: RowBytes, message: str) -> None:
+    def _explain(self, run: csv_dialect.RowBytes, message: str) -> None:
         """Raise Arrow's error in the user's terms; return if it only reports a cell that is not a number."""
         uneven, spoken = _UNEVEN.search(message), spoken_delimiter(self.dialect.delimiter)
         if uneven:
@@ -327,7 +318,7 @@ class CsvSource(Source):
             try:
                 run.data.decode("utf-8")
             except UnicodeDecodeError as error:
-                row += rows_before(run.data, error.start, self.dialect.delimiter) + 1
+                row += csv_dialect.rows_before(run.data, error.start, self.dialect.delimiter) + 1
             decoder, done = codecs.getincrementaldecoder("utf-8")(), 0
             for block in self.file.blocks(quiet=True):
                 try:
@@ -336,7 +327,7 @@ class CsvSource(Source):
                     done += error.start
                     break
                 done += len(block)
-            raise not_utf8(self.file.name, done, row)
+            raise csv_dialect.not_utf8(self.file.name, done, row)
         if "conversion error to null" in message:
             raise DataError(
                 f"{self.file.name}: rows end with a {spoken}, but in rows {run.start + 1} to "

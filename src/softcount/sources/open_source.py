@@ -17,7 +17,7 @@ from msgspec import Struct
 from softcount.core.lazy import pa
 from softcount.core.remedies import POSTGRES
 from softcount.errors import DataError
-from softcount.sources import wording
+from softcount.sources import frames, wording
 from softcount.sources.arrow_files import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -30,16 +30,6 @@ from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_pas
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.databases import part_source
 from softcount.sources.documents import DocumentsSource, archive_of
-from softcount.sources.frames import (
-    CellType,
-    DenseSource,
-    SparseSource,
-    collected,
-    columns_source,
-    frame_source,
-    is_frame,
-    unify,
-)
 from softcount.sources.json_and_arff import declared_source, json_source
 from softcount.sources.source import (
     CONTENT_DECIDES,
@@ -62,20 +52,20 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     if isinstance(data, list | tuple) and data and all(isinstance(file, os.PathLike) for file in data):
         files = [os.fsdecode(file) for file in data]
         return JoinedSource([from_path(file, make) for file in files], files, form.file_column)
-    data = collected(data)
+    data = frames.collected(data)
     if hasattr(data, "pieces") and hasattr(data, "head"):
         source: Source = data
         return source
     if isinstance(data, np.ndarray):
         return _array_source(data)
     if type(data).__module__.startswith("scipy.sparse"):  # without importing SciPy
-        return SparseSource(data)
+        return frames.SparseSource(data)
     if is_stream(data):
         return stream_source(data)
-    if is_frame(data):
-        return frame_source(data)
+    if frames.is_frame(data):
+        return frames.frame_source(data)
     if isinstance(data, Mapping):
-        return columns_source(data)
+        return frames.columns_source(data)
     return _array_source(_nested_array(data))
 
 
@@ -134,11 +124,11 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
 def _array_source(array: np.ndarray) -> Source:
     if array.dtype.kind in "iufb" or array.ndim != 2 or array.dtype.kind == "c" or 0 in array.shape:
         if isinstance(array, np.ma.MaskedArray):
-            return DenseSource(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
+            return frames.DenseSource(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
         array = np.asarray(array)
         odd = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)  # half or extended precision
-        return DenseSource(array.astype(np.float64) if odd else array)
-    return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
+        return frames.DenseSource(array.astype(np.float64) if odd else array)
+    return frames.columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
 
 
 def _nested_array(data: Any) -> np.ndarray:
@@ -262,7 +252,7 @@ class JoinedSource(Source):
 def _concatenate(key: Key, columns: Sequence[Any]) -> Any:
     """Join the first cells of a column in all files, cast to one type."""
     try:
-        return pa.chunked_array(unify(columns))
+        return pa.chunked_array(frames.unify(columns))
     except pa.ArrowException:
         kinds = {str(column.type) for column in columns if not pa.types.is_null(column.type)}
         raise DataError(
@@ -289,7 +279,7 @@ def _refuse_unlike(first: Source, name: str, source: Source, other: str) -> None
             )
 
 
-_ALIKE = {CellType.WHOLE, CellType.FLOAT, CellType.EMPTY}
+_ALIKE = {frames.CellType.WHOLE, frames.CellType.FLOAT, frames.CellType.EMPTY}
 """Cell types that may occur together in one column."""
 
 # -- folders that hold one table in several files, as Spark and others write them

@@ -10,19 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.lazy import pa
-from softcount.sources.frames import (
-    PLAIN,
-    CellType,
-    are_all,
-    as_type,
-    call,
-    cell_type,
-    filled,
-    flat,
-    floats_of,
-    matches,
-    with_levels,
-)
+from softcount.sources import frames
 from softcount.table.cell_forms import NO_HABITS, CellForm, CellHabits, NumberForm, detect_form, form_of_type
 from softcount.table.cell_values import MissingWords, OddCells, distinct, find_dashes, note_of_marks, numbers, without
 from softcount.table.schema import Key
@@ -58,7 +46,7 @@ class Facts(Struct, frozen=True):
     """
 
     key: Any
-    cells: CellType
+    cells: frames.CellType
     rows: int
     known: int
     different: int
@@ -100,21 +88,21 @@ class Meant(Struct, frozen=True):
 
 
 def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
-    column = flat(column)
-    cells = cell_type(column.type)
-    if cells is CellType.NESTED:
+    column = frames.flat(column)
+    cells = frames.cell_type(column.type)
+    if cells is frames.CellType.NESTED:
         return Facts(key, cells, len(column), 0, 0)
-    if cells in (CellType.TEXT, CellType.TRUTH):
+    if cells in (frames.CellType.TEXT, frames.CellType.TRUTH):
         plain = _plain_facts(key, column, words, meant)
         return plain or _running_facts(key, column, words) or _cell_facts(key, column, words, meant)
     coded = pa.types.is_dictionary(column.type)
     facts = number_facts(key, numbers(column, words, key, 0), cells, coded=coded)
-    if cells is CellType.TIME:
+    if cells is frames.CellType.TIME:
         return replace(facts, written=form_of_type(column.type.value_type if coded else column.type))
     return facts if meant.levels else _with_marks(facts)
 
 
-def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool = False) -> Facts:
+def number_facts(key: Key, column: np.ndarray, cells: frames.CellType, *, coded: bool = False) -> Facts:
     """Return the facts of a column of numbers, NaN if missing."""
     there = ~np.isnan(column)
     values = column[there]
@@ -122,7 +110,7 @@ def number_facts(key: Key, column: np.ndarray, cells: CellType, *, coded: bool =
     only: Any = None
     if different == 1:
         only = float(values[0])
-        if cells is CellType.TRUTH:
+        if cells is frames.CellType.TRUTH:
             only = bool(only)
         elif only.is_integer() and abs(only) < 2**53:
             only = int(only)
@@ -151,12 +139,12 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not text or words.numbers or meant.habits.decimal == ",":
         return None
-    if not are_all(matches(column, PLAIN)):
+    if not frames.are_all(frames.matches(column, frames.PLAIN)):
         return None
-    values = filled(as_type(column, pa.float64()))
+    values = frames.filled(frames.as_type(column, pa.float64()))
     if not np.isfinite(values).any():
         return None
-    facts = number_facts(key, values, CellType.TEXT)
+    facts = number_facts(key, values, frames.CellType.TEXT)
     return facts if meant.levels or not words.usual else _with_marks(facts)
 
 
@@ -169,36 +157,36 @@ def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
     coded = pa.types.is_dictionary(some.type)
     spelled = some.dictionary if coded else some
     if (
-        cell_type(spelled.type) is not CellType.TEXT
-        or (call("mean", call("binary_length", spelled)).as_py() or 0) < LONG_CELL
+        frames.cell_type(spelled.type) is not frames.CellType.TEXT
+        or (frames.call("mean", frames.call("binary_length", spelled)).as_py() or 0) < LONG_CELL
     ):
         return None
     some = without_marks(some.dictionary_decode() if coded else some, words.missing)
-    different = call("count_distinct", some).as_py()
+    different = frames.call("count_distinct", some).as_py()
     if different <= FEW_TEXTS:
         return None
     texts = some.drop_null().slice(0, FEW_MEANT).to_pylist()
-    return Facts(key, CellType.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
+    return Facts(key, frames.CellType.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
 
 
 def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
     found, places = distinct(column, words)
-    if cell_type(column.type) is not CellType.TEXT:
-        return _level_facts(key, cell_type(column.type), found, places)
+    if frames.cell_type(column.type) is not frames.CellType.TEXT:
+        return _level_facts(key, frames.cell_type(column.type), found, places)
     as_spelt = meant.levels or not words.usual
     dashes = find_dashes(found) if words.dashes and not as_spelt else ()
     if dashes:
         found = [None if value is not None and value.strip() in dashes else value for value in found]
     facts = _number_facts(key, found, places, words, meant)
     if facts is None or (as_spelt and facts.written is not None):
-        facts = _level_facts(key, CellType.TEXT, found, places)
+        facts = _level_facts(key, frames.CellType.TEXT, found, places)
     return replace(facts, missing=(*dashes, *facts.missing))
 
 
 def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: MissingWords, meant: Meant) -> Facts | None:
     """Return the facts of text cells that are numbers in any form, with a few odd cells; None for other columns."""
     as_spelt = meant.levels or not words.usual
-    floats, bad = floats_of(found, PLAIN)
+    floats, bad = frames.floats_of(found, frames.PLAIN)
     form, plain = None, not bad.any()
     if not as_spelt and (bad.any() or meant.habits.decimal == ",") and len(set(found) - {None}) > 1:
         form = detect_form(key, found, meant.habits)
@@ -206,10 +194,10 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
         floats, bad = form.read(found)
     if (as_spelt and bad.any()) or not np.isfinite(floats).any():
         return None
-    kind = CellType.TIME if form is not None and not isinstance(form, NumberForm) else CellType.TEXT
+    kind = frames.CellType.TIME if form is not None and not isinstance(form, NumberForm) else frames.CellType.TEXT
     spelt = number_facts(key, without(np.append(floats, np.nan)[places], words.numbers), kind)
     spelt = replace(spelt, written=form)
-    few = not meant.numbers and kind is CellType.TEXT and spelt.whole and is_few(spelt.different, spelt.known)
+    few = not meant.numbers and kind is frames.CellType.TEXT and spelt.whole and is_few(spelt.different, spelt.known)
     if few and form is not None and plain and all(cell is None or cell.isdecimal() for cell in found):
         return replace(spelt, written=None)  # plain integers, whatever the decimal mark of other columns
     if not bad.any():
@@ -218,10 +206,10 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
     missing, note = odd.judge(key, few)
     if missing:
         return replace(spelt, missing=odd.words, note=note)
-    return replace(_level_facts(key, CellType.TEXT, found, places), note=note)
+    return replace(_level_facts(key, frames.CellType.TEXT, found, places), note=note)
 
 
-def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray) -> Facts:
+def _level_facts(key: Key, cells: frames.CellType, found: list[Any], places: np.ndarray) -> Facts:
     """Return the facts of categories from their distinct values and the place of each row's value."""
     known = np.append([value is not None for value in found], False)[places] if len(places) else np.zeros(0, bool)
     texts = [value for value in found if value is not None]
@@ -232,7 +220,7 @@ def _level_facts(key: Key, cells: CellType, found: list[Any], places: np.ndarray
 
 def _with_marks(facts: Facts) -> Facts:
     """Add a note if some numbers look like marks of missing cells."""
-    if facts.values is None or facts.cells is CellType.TIME:
+    if facts.values is None or facts.cells is frames.CellType.TIME:
         return facts
     return replace(facts, note=note_of_marks(facts.key, facts.values))
 
@@ -254,7 +242,9 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def cell_codes(column: Any) -> np.ndarray:
-    return filled(as_type(with_levels(flat(column)).indices, "float64"), -1.0).astype(np.int64)
+    return frames.filled(frames.as_type(frames.with_levels(frames.flat(column)).indices, "float64"), -1.0).astype(
+        np.int64
+    )
 
 
 def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray | None:

@@ -16,20 +16,9 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.frames import LOOK_WHOLE, CellType, cell_type, flat
+from softcount.table import column_facts
 from softcount.table.cell_forms import NO_HABITS, WHOLE, CellHabits, NumberForm, detect_decimal_mark, detect_rounding
 from softcount.table.cell_values import MissingWords, count_decimals, numbers, too_large, type_name, without
-from softcount.table.column_facts import (
-    FEW_CELLS,
-    FEW_TEXTS,
-    Facts,
-    Meant,
-    alike_to_draw,
-    cell_codes,
-    counted_rows,
-    facts_of,
-    is_few,
-    number_facts,
-)
 from softcount.table.schema import (
     BLANK,
     LOOKED_AT,
@@ -90,7 +79,7 @@ def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[
         texts = (column for column in columns.values() if cell_type(column.type) is CellType.TEXT)
         mark = detect_decimal_mark(some for some in map(_first_cells, texts) if "," in "".join(some))
         request = replace(request, habits=request.habits._replace(decimal=mark))
-    found: dict[Key, Facts] = {}
+    found: dict[Key, column_facts.Facts] = {}
     for key, column in columns.items():
         declared = request.kinds.get(key)
         sequences = isinstance(declared, Reading) and declared.analyzer == "steps"
@@ -101,8 +90,10 @@ def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[
             )
         if not is_text(declared):
             numeric = declared is not None and declared != IGNORE and _kind(key, declared).numeric
-            meant = Meant(key in request.levels or (declared is not None and not numeric), numeric, request.habits)
-            found[key] = facts_of(key, column, request.words, meant)
+            meant = column_facts.Meant(
+                key in request.levels or (declared is not None and not numeric), numeric, request.habits
+            )
+            found[key] = column_facts.facts_of(key, column, request.words, meant)
     rows = _counted_rows(columns, found, request)
     for key, column in columns.items():
         if key in found:
@@ -119,7 +110,9 @@ def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[
     return keep_something(plans, notes)
 
 
-def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], request: Request) -> np.ndarray | None:
+def _counted_rows(
+    columns: Mapping[Key, Any], found: Mapping[Key, column_facts.Facts], request: Request
+) -> np.ndarray | None:
     """Return the rows that decide the kinds of undeclared columns; None means every row, if repeats cannot matter."""
     rows = max((facts.rows for facts in found.values()), default=0)
     undeclared = [x for key, x in found.items() if key not in request.kinds and key not in request.levels]
@@ -129,14 +122,18 @@ def _counted_rows(columns: Mapping[Key, Any], found: Mapping[Key, Facts], reques
     keys = [key for key in columns if cell_type(columns[key].type) is not CellType.NESTED]
     decimals = {key for key, x in found.items() if x.values is not None and not x.whole}
     keys.sort(key=lambda key: -rows if key in decimals else -found[key].different if key in found else 0)
-    if rows > FEW_CELLS and request.weights is None:
-        some = alike_to_draw(cell_codes(columns[keys[0]]), FEW_CELLS // 2)
-        drawn = counted_rows(cell_codes(columns[key].take(some)) for key in keys) if len(some) else None
+    if rows > column_facts.FEW_CELLS and request.weights is None:
+        some = column_facts.alike_to_draw(column_facts.cell_codes(columns[keys[0]]), column_facts.FEW_CELLS // 2)
+        drawn = (
+            column_facts.counted_rows(column_facts.cell_codes(columns[key].take(some)) for key in keys)
+            if len(some)
+            else None
+        )
         if len(some) and (drawn is None or len(drawn) > FEW_REPEATS * len(some)):
             return None
-    codes = (cell_codes(columns[key]) for key in keys)
+    codes = (column_facts.cell_codes(columns[key]) for key in keys)
     sides = [] if request.groups is None else [request.groups[:rows].astype(np.int64)]
-    return counted_rows(chain(codes, sides), None if request.weights is None else request.weights[:rows])
+    return column_facts.counted_rows(chain(codes, sides), None if request.weights is None else request.weights[:rows])
 
 
 def _first_cells(column: Any) -> list[str]:
@@ -144,7 +141,7 @@ def _first_cells(column: Any) -> list[str]:
 
 
 def plan_of(
-    facts: Facts, request: Request, column: Any = None, rows: np.ndarray | None = None
+    facts: column_facts.Facts, request: Request, column: Any = None, rows: np.ndarray | None = None
 ) -> tuple[ColumnPlan, str]:
     """Return how to read one column, and a note (may be empty). `rows` are the rows that count.
 
@@ -184,7 +181,7 @@ def _kind(key: Key, forced: Any) -> Kind:
         raise DataError(f"{wording.column(key)} is declared {forced!r}. Kinds are {known} and {IGNORE}.") from None
 
 
-def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
+def _base(facts: column_facts.Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
     """Return the plan of a column before its kind is known: anchors, declared categories, number form."""
     extra = tuple(request.levels.get(facts.key, ()))
     as_numbers = facts.values is not None and not any(isinstance(level, str) and level != BLANK for level in extra)
@@ -204,7 +201,7 @@ def _base(facts: Facts, values: np.ndarray | None, request: Request) -> ColumnPl
     )
 
 
-def decide(facts: Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
+def decide(facts: column_facts.Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
     """Choose the kind of a column that is not declared; `groups` are the classes of its rows."""
     if facts.different <= 1:
         name = wording.column(facts.key)
@@ -229,7 +226,7 @@ FEWEST_TICKS = 5
 """Fewest cells with the value, and fewest missing cells, of a tick box among the first rows."""
 
 
-def _tick_box(facts: Facts) -> Verdict | None:
+def _tick_box(facts: column_facts.Facts) -> Verdict | None:
     """Return the verdict on a column whose cells hold one value or nothing; None for other columns.
 
     The information of such a column is whether the value is present. Decimals and times are not ticks.
@@ -250,9 +247,9 @@ RUNNING_WORDS = 8
 """Mean number of words per cell from which words are counted by default."""
 
 
-def _decide_text(facts: Facts, named: bool) -> Verdict:
+def _decide_text(facts: column_facts.Facts, named: bool) -> Verdict:
     name, count = wording.column(facts.key), facts.different
-    if facts.words >= MANY_WORDS and count > FEW_TEXTS and 2 * count > facts.known:
+    if facts.words >= MANY_WORDS and count > column_facts.FEW_TEXTS and 2 * count > facts.known:
         # Do not round up to `RUNNING_WORDS`, where running text begins.
         near = facts.words < RUNNING_WORDS <= round(facts.words)
         about = f"{math.floor(10 * facts.words) / 10:.1f}" if near else f"{facts.words:.0f}"
@@ -309,9 +306,9 @@ _MEASURED_NAME = re.compile(
 )
 
 
-def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdict:
+def _decide_whole(facts: column_facts.Facts, named: bool, groups: np.ndarray | None) -> Verdict:
     """Choose the kind of whole numbers; in `named` tables, an identifier is left out if most of its values differ."""
-    few, values = is_few(facts.different, facts.known), facts.values
+    few, values = column_facts.is_few(facts.different, facts.known), facts.values
     assert values is not None
     run = facts.different == facts.known >= IDENTIFIER_ROWS and float(values.max() - values.min()) == facts.known - 1
     identifier = named and (run or (isinstance(facts.key, str) and _ID_NAME.fullmatch(facts.key.strip()) is not None))
@@ -332,7 +329,7 @@ def _decide_whole(facts: Facts, named: bool, groups: np.ndarray | None) -> Verdi
     return _by_rows_left_out(facts, levels if few else None, groups)
 
 
-def _as_numbers(facts: Facts) -> Verdict:
+def _as_numbers(facts: column_facts.Facts) -> Verdict:
     values: Any = facts.values
     measured = isinstance(facts.key, str) and _MEASURED_NAME.fullmatch(facts.key.strip()) is not None
     mean = float(values.mean())
@@ -342,7 +339,7 @@ def _as_numbers(facts: Facts) -> Verdict:
     return _decide_real(facts, f"whole numbers, {facts.different} distinct")
 
 
-def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray | None) -> Verdict:
+def _by_rows_left_out(facts: column_facts.Facts, levels: Verdict | None, groups: np.ndarray | None) -> Verdict:
     """Return `levels` if given, else numbers, unless the alternative predicts left-out rows better.
 
     `levels` is the verdict of a rule of thumb. Without known classes numbers stay numbers: the structure that suggests
@@ -370,7 +367,7 @@ def _by_rows_left_out(facts: Facts, levels: Verdict | None, groups: np.ndarray |
     return levels or numbers
 
 
-def _decide_real(facts: Facts, why: str) -> Verdict:
+def _decide_real(facts: column_facts.Facts, why: str) -> Verdict:
     """Choose between real, positive and amount.
 
     Amounts are often 0, or skewed apart from zeros: rain, capital gains, fares.
@@ -526,10 +523,10 @@ def _inspect_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
     if head.size and (many or rows < LEAST_ROWS):
         sides = [] if request.groups is None else [request.groups[:rows].astype(np.int64)]
         cells = [*np.ascontiguousarray(head.T, dtype=np.int64), *sides]
-        counted = counted_rows(cells, None if request.weights is None else request.weights[:rows])
+        counted = column_facts.counted_rows(cells, None if request.weights is None else request.weights[:rows])
     if counted is not None:
         rows = len(counted)
-        few = {place: x for place, x in few.items() if is_few(len(x), rows)}
+        few = {place: x for place, x in few.items() if column_facts.is_few(len(x), rows)}
     for place in {*kinds, *request.levels}:
         if kinds.get(place) is not Kind.CATEGORICAL or place in request.levels:
             few.pop(place, None)
@@ -542,7 +539,9 @@ def _inspect_wholes(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
             found.append((ColumnPlan(spec, as_numbers=True, number_like=True, seen=tuple(few[place])), ""))
             continue
         kind = CellType.TRUTH if array.dtype.kind == "b" else CellType.WHOLE
-        facts = number_facts(place, without(head[:, place].astype(np.float64), request.words.numbers), kind)
+        facts = column_facts.number_facts(
+            place, without(head[:, place].astype(np.float64), request.words.numbers), kind
+        )
         if facts.different <= 1 and _varies(array[:, place]):  # constant only if no row differs
             facts = replace(facts, different=2, only=None)
         found.append(plan_of(facts, request, rows=counted))
@@ -563,7 +562,7 @@ def _few_levels(head: np.ndarray) -> dict[Any, list[int]]:
     return {
         int(place): (np.flatnonzero(seen[row]) + int(low[place])).tolist()
         for row, place in enumerate(narrow)
-        if counts[row] > 1 and is_few(counts[row], len(head))
+        if counts[row] > 1 and column_facts.is_few(counts[row], len(head))
     }
 
 
@@ -597,9 +596,9 @@ def _inspect_floats(array: np.ndarray, request: Request) -> list[tuple[ColumnPla
             if np.isinf(column).any() and kind != IGNORE:
                 row = int(np.argmax(np.isinf(column)))
                 raise too_large(place, row, float(column[row]))
-            facts = number_facts(place, column, CellType.FLOAT)
+            facts = column_facts.number_facts(place, column, CellType.FLOAT)
             if facts.different == 0:  # no values in the first rows: look at all rows
-                facts = number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
+                facts = column_facts.number_facts(place, np.asarray(array[:, place], dtype=np.float64), CellType.FLOAT)
             plan, note = plan_of(facts, request)
             spec = replace(plan.field, cells="double")
             found.append((replace(plan, field=spec, plain=anchor, logged=log_anchor_of(column)), note))
