@@ -38,6 +38,12 @@ class Indicators(Struct, frozen=True, eq=False, dict=True):
         places = self.places.T.ravel().astype(np.int32)
         return sparse.csr_matrix((np.ones(places.size), places, ends), shape=(rows, self.width))
 
+    def dense(self) -> np.ndarray:
+        found = np.zeros((self.places.shape[1], self.width))  # small tables do without SciPy, which takes time to load
+        found[np.arange(len(found)), self.places] = 1.0
+        found[:, 0] = (self.places == 0).sum(axis=0)
+        return found
+
 
 # Features of logistic regressions: a wide matrix, such as indicators of cells, and a few numeric columns.
 

@@ -276,9 +276,8 @@ def _fit_additive(
         terms = [training.terms for training in trainings]
     problems, penalty_of = [], []
     for training, own in zip(trainings, terms, strict=True):
-        wide = own.indicators(training.codes).matrix
-        if len(terms) == 1 and len(training.labels) * own.width <= DENSE_CELLS:
-            wide = wide.toarray()
+        ones = own.indicators(training.codes)
+        wide = ones.dense() if len(training.labels) * own.width <= DENSE_CELLS else ones.matrix
         numbers = bounded(training.scale, training.rows.numbers)
         features = Features(wide, numbers, min(MOST_CORRELATED, training.terms.width))
         problems.append(LogisticProblem(features, training.labels, training.weights, training.classes))
