@@ -426,7 +426,9 @@ class Race:
         )
         self.statistics = self.many.with_room(self.statistics, new)
         self.owners, self.met = np.append(self.owners, owners), self.met + [frozenset({int(each)}) for each in owners]
-        self._change_arrays(lambda values, filled: _longer(values, new, filled))
+        self._change_arrays(
+            lambda values, filled: np.concatenate([values, np.full((new, *values.shape[1:]), filled, values.dtype)])
+        )
         self._vectors = None
 
     def _change_arrays(self, change: Callable[[np.ndarray, float], np.ndarray]) -> None:
@@ -447,10 +449,6 @@ class Race:
         with np.errstate(invalid="ignore"):
             gain = np.where(self.arrived, 0.0, self.heights - before)
         return np.asarray(self.heights + patience * gain)
-
-
-def _longer(values: np.ndarray, more: int, filled: float) -> np.ndarray:
-    return np.concatenate([values, np.full((more, *values.shape[1:]), filled, dtype=values.dtype)])
 
 
 def best_of_each(owners: np.ndarray, heights: np.ndarray) -> np.ndarray:

@@ -50,11 +50,6 @@ def with_levels(column: Any) -> Any:
     return call("dictionary_encode", column, options=arrow_compute.DictionaryEncodeOptions())
 
 
-def are_all(truths: Any) -> bool:
-    """Whether every known value is true; False if no value is known."""
-    return bool(call("all", truths, options=arrow_compute.ScalarAggregateOptions(min_count=1)).as_py())
-
-
 class CellType(StrEnum):
     """The type of a column's cells, before its kind is decided."""
 

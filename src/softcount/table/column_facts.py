@@ -139,7 +139,7 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not text or words.numbers or meant.habits.decimal == ",":
         return None
-    if not frames.are_all(frames.matches(column, frames.PLAIN)):
+    if not frames.call("all", frames.matches(column, frames.PLAIN)).as_py():
         return None
     values = frames.filled(frames.as_type(column, pa.float64()))
     if not np.isfinite(values).any():
