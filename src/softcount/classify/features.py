@@ -165,8 +165,8 @@ class StackedFeatures(Struct, frozen=True, eq=False, dict=True):
             return np.asarray(self.plain @ coefficients)
         problems, width, columns = coefficients.shape
         flat = coefficients.reshape(-1, columns)
-        found: np.ndarray = (self.blocks @ flat).reshape(problems, -1, columns) + (self.usual @ flat)[:, None]
-        return found + self.numbers @ coefficients[:, width - self.numbers.shape[2] :]
+        found = (self.blocks @ flat).reshape(problems, -1, columns) + (self.usual @ flat)[:, None]
+        return np.asarray(found + self.numbers @ coefficients[:, width - self.numbers.shape[2] :])
 
     def transposed_product(self, residuals: np.ndarray) -> np.ndarray:
         if self.blocks is None:
