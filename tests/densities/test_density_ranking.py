@@ -82,7 +82,7 @@ def test_no_density_profits_from_rounding():
         at_zero = np.exp(density.fits[None].log_density(np.zeros(1)))[0] * 0.01 / 2
         assert at_zero <= 1.0 + 1e-9, density.name
         assert density.log_likelihood <= share * np.log(share / 0.005) + 1.0
-    assert "with a spike at 0" in found.best.name and "at 0" in found.best.fits[None].told
+    assert "with a spike at 0" in found.best.name and "at 0" in found.best.fits[None].description
 
 
 @pytest.mark.parametrize("values", [[0.1, 0.3], [1.0, 7.0, 12.0], [100.0, 2500.0], [1 / 3, 0.5], [1e18, 3e18]])

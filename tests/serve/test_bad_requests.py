@@ -18,7 +18,7 @@ from softcount.cli import main
 from softcount.serve import application, models
 from softcount.serve.application import Limits, Patience
 from softcount.serve.models import ServedClasses, served
-from softcount.serve.protocol import InferRequest
+from softcount.serve.protocol import InferRequest, InferResponse, Tensor, write_response
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
 
@@ -277,3 +277,10 @@ def test_a_port_that_is_taken_and_a_network_file_are_said_in_a_line(paths, tmp_p
     assert result.exit_code == 3 and "cannot listen at 127.0.0.1" in result.stderr
     result = CliRunner().invoke(main, ["serve", str(tmp_path / "alarm.bif")])
     assert result.exit_code == 4 and "has no class to predict" in result.stderr
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_an_answer_that_is_not_finite_is_an_error_and_not_null(number: float) -> None:
+    response = InferResponse([(Tensor("probability", "FP64"), [0.5, number])])
+    with pytest.raises(ValueError, match="output probability holds a number that is not finite"):
+        write_response("m", InferRequest({}, 2), response)

@@ -33,7 +33,7 @@ class ColumnFit(Struct, frozen=True):
     `excess` was taken off the logarithm, so that the probabilities of rounded values do not add up to more than 1.
     """
 
-    told: str
+    description: str
     log_density: Callable[[np.ndarray], np.ndarray]
     excess: float = 0.0
 
@@ -104,7 +104,7 @@ def rank_densities(values: Any, by: Any = None, seed: int = 0, tell: Tell = keep
     Examples
     --------
     >>> found = rank_densities(np.random.default_rng(0).normal(size=200))
-    >>> found.best.name, found.best.fits[None].told
+    >>> found.best.name, found.best.fits[None].description
     ('normal', 'mean 0.01526, sd 0.961')
     """
     column = np.asarray(values, dtype=float)
@@ -194,7 +194,7 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
             found = family.score(at, params, setting)[:, 0] + family.base(at)
         return np.where((found < np.inf) & (below_zero | (at >= 0)), found, -np.inf)
 
-    told, excess = family.describe(public, setting)[0], 0.0
+    description, excess = family.describe(public, setting)[0], 0.0
     if step > 0:
         points = np.unique(trial.numbers.values)
         steps = round((points[-1] - points[0]) / step)
@@ -203,7 +203,7 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
         half = not below_zero and not family.whole_numbers  # what is written 0 was from 0 to half a step
         widths = np.where((points == 0) & half, step / 2, step)
         excess = max(0.0, float(log_sum_exp(log_density(points) + np.log(widths))))
-    return ColumnFit(told, lambda x: log_density(x) - excess, excess)
+    return ColumnFit(description, lambda x: log_density(x) - excess, excess)
 
 
 def _rank(heights: Mapping[str, np.ndarray], fits: Mapping[str, Mapping[Any, ColumnFit]]) -> list[RankedDensity]:

@@ -363,7 +363,7 @@ class NetworkRequest(Struct, frozen=True):
         cells = 0 if table.n_rows is None else table.n_rows * max(1, len(table.schema.used))
         return replace(
             structure, declared=self.plan.declared, hidden=dict(hidden), cut=dict(self.cut), target=target,
-            classes=self.classes, told_classes=self.class_levels, cells=cells, intervals=self.intervals,
+            classes=self.classes, declared_classes=self.class_levels, cells=cells, intervals=self.intervals,
         )  # fmt: skip
 
     def complete(self, fitted: FittedNet, table: Table, runner: Runner) -> FittedNet:

@@ -290,10 +290,10 @@ def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[lis
     weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
     sizes = [int(classes.max()) + 1, *(len(spec.levels) for spec in specs)]
     pairs = dependent_pairs(CodeCounts(np.stack([classes, *codes], axis=1), sizes, weights), 0)
-    told = [x for x in pairs if x.information >= DEPENDENT and x.p_value * len(pairs) < CHANCE]
-    blocks = _combined([(x.a - 1, x.b - 1) for x in told], specs, len(classes))
+    strong = [x for x in pairs if x.information >= DEPENDENT and x.p_value * len(pairs) < CHANCE]
+    blocks = _combined([(x.a - 1, x.b - 1) for x in strong], specs, len(classes))
     inside = {spec.key for block in blocks for spec in block}
-    keys = [(specs[x.a - 1].key, specs[x.b - 1].key, x.information) for x in told]
+    keys = [(specs[x.a - 1].key, specs[x.b - 1].key, x.information) for x in strong]
     said = [f"{a!r} and {b!r} ({nats:.2f} nats)" for a, b, nats in keys if a in inside and b in inside]
     return [tuple(spec.key for spec in block) for block in blocks], said
 
@@ -338,8 +338,8 @@ def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
     counting = CodeCounts(np.stack(codes, axis=1), [max(int(column.max()), 0) + 1 for column in codes])
     # Subtract the information expected by chance.
     found = [(x.information - x.freedom / (2 * max(x.weight, 1.0)), x.a, x.b) for x in dependent_pairs(counting, 0)]
-    told = sorted((x for x in found if x[0] >= WORTH_SAYING), key=lambda x: (-round(x[0], 9), x[1], x[2]))
-    return [f"{specs[a - 1].key!r} and {specs[b - 1].key!r} ({nats:.2f} nats)" for nats, a, b in told[:NAMED]]
+    strong = sorted((x for x in found if x[0] >= WORTH_SAYING), key=lambda x: (-round(x[0], 9), x[1], x[2]))
+    return [f"{specs[a - 1].key!r} and {specs[b - 1].key!r} ({nats:.2f} nats)" for nats, a, b in strong[:NAMED]]
 
 
 def _codes(spec: Field, column: np.ndarray, classes: np.ndarray) -> np.ndarray:

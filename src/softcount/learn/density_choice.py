@@ -31,7 +31,7 @@ SURE = 2.0
 
 
 class Numbers(Struct, frozen=True, eq=False, dict=True):
-    """Numbers of a column or block, with classes and weights. `told` is True if every row of the table has a class.
+    """Numbers of a column or block, with classes and weights. `labelled` is True if every row of the table has a class.
 
     `part` describes the sample of rows that was used. `seed` draws the folds.
     """
@@ -41,7 +41,7 @@ class Numbers(Struct, frozen=True, eq=False, dict=True):
     weights: np.ndarray
     least: float
     whole: bool
-    told: bool = True
+    labelled: bool = True
     part: str = ""
     seed: int = 0
 
@@ -214,15 +214,15 @@ class SampledRows(Struct, frozen=True, eq=False):
     def numbers(self, key: Key, schema: Schema, known_classes: bool) -> Numbers:
         slots = [schema.places[column].slot for column in (key if isinstance(key, tuple) else (key,))]
         values = self.reals[:, slots]
-        told = known_classes and self.labels is not None and bool((self.labels >= 0).any())
-        labels = self.labels if told and self.labels is not None else np.zeros(len(values), dtype=int)
+        labelled = known_classes and self.labels is not None and bool((self.labels >= 0).any())
+        labels = self.labels if labelled and self.labels is not None else np.zeros(len(values), dtype=int)
         kept = np.isfinite(values).any(axis=1) & ~np.isinf(values).any(axis=1) & (labels >= 0) & (self.weights > 0)
         _, groups = np.unique(labels[kept], return_inverse=True)
         column = values[kept] if isinstance(key, tuple) else values[kept, 0]
         part = f" ({len(self.reals):,} of {self.of:,} rows)" if len(self.reals) < self.of else ""
         least, whole = float(self.least[slots[0]]), bool(self.whole[slots[0]])
-        all_told = told and bool(labels.min() >= 0)
-        return Numbers(column, groups, self.weights[kept], least, whole, all_told, part)
+        all_labelled = labelled and bool(labels.min() >= 0)
+        return Numbers(column, groups, self.weights[kept], least, whole, all_labelled, part)
 
 
 def sample_rows(chunks: Iterable[Chunk]) -> SampledRows | None:
@@ -327,7 +327,7 @@ class Contest(Struct, frozen=True, eq=False):
         if not known_classes:
             quick = family.facts.exact and family.races and not family.facts.counts_points
             return quick and family.free(Setting(), 1) <= SIMPLE
-        return self.numbers.told or not family.facts.needs_classes
+        return self.numbers.labelled or not family.facts.needs_classes
 
     def _mean(self, entry: Entry) -> float:
         return float(np.average(entry.scores, weights=self.numbers.weights))

@@ -79,7 +79,7 @@ def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Se
     model, counts = grown(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = with_older(model, counts, imagined, plan, names)
-    notes = [*table.told, *settled.notes]
+    notes = [*table.all_notes, *settled.notes]
     chosen = auto_priors(priors_of(_own_prior(plan.prior), model.leaves, 1.0), model.leaves, counts)
     notes += [f"column {key!r}: a prior of {prior:.4g} has the best evidence." for key, prior in chosen.items()]
     params = estimate_params(model, counts, imagined.using(settings.plug(plan.how)))
@@ -163,16 +163,16 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: settings.Plan, runner: 
         model = with_blanks(model, kept.here)
     ready = kept.made(model.prepare)
     rows = model.gathered(ready.total(partial(count_open, model)))
-    told = model.named(ready.total(model.tally))
+    counts = model.named(ready.total(model.tally))
     priors = priors_of(plan.prior, model.leaves, 1.0)
-    chosen = auto_priors(priors, model.leaves, told)
+    chosen = auto_priors(priors, model.leaves, counts)
     plan = replace(plan, prior=priors | chosen) if chosen else plan
     # Known classes alone decide where numbers are cut, and how wide their kernels are.
     own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
     needing = [leaf for leaf in model.leaves if leaf.family.facts.needs_classes]
-    decided = {leaf.key: node_hyper(leaf, own[leaf.key], told.arrays[leaf.key]) for leaf in needing}
+    decided = {leaf.key: node_hyper(leaf, own[leaf.key], counts.arrays[leaf.key]) for leaf in needing}
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(settings.plug(plan.how))
-    params = estimate_params(model, told, first)
+    params = estimate_params(model, counts, first)
     everything = expected(model, params, ready, runner)
     if np.isneginf(everything.log_likelihood):
         # An unlabelled row holds what no labelled one does: under `ml` it would be impossible in every class for ever.

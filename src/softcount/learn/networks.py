@@ -50,7 +50,7 @@ def fit_network(
         ready = model.arranged([model.prepare(chunk) for chunk in end_to_end(chunks.here)])
         check_reach(opened, chunks)
         found = _estimate(model, ready, priors_of(model), plan, starts, runner)
-        return replace(found, notes=[*opened.told, *settled.notes, *notes, *found.notes])
+        return replace(found, notes=[*opened.all_notes, *settled.notes, *notes, *found.notes])
 
     return retyping(table, fit, runner, known_classes=False)
 
@@ -74,8 +74,8 @@ def _estimate(
     else:
         stacked = model.nodes.stacked(seen)
         params = model.nodes.estimate(stacked, imagined)
-        told = model.likelihood_of(stacked, params)
-        counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood if told is None else told)
+        height = model.likelihood_of(stacked, params)
+        counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood if height is None else height)
     notes += model.unseen_notes(counts)
     imagined = imagined.using(plan.how)
     if plan.how != plug(plan.how):

@@ -239,7 +239,7 @@ class Prepared(Struct, frozen=True, eq=False):
 
     @property
     def notes(self) -> list[str]:
-        return [*self.table.told, *self.settled.notes]
+        return [*self.table.all_notes, *self.settled.notes]
 
 
 def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:

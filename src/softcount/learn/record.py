@@ -105,7 +105,7 @@ class StartTraces(Struct):
     Each number of classes has a separate list. `nearest` finds the one that reached an objective.
     """
 
-    told_on: WatchStarts
+    report_to: WatchStarts
     searches: list[dict[int, list[float]]] = field(default_factory=lambda: [{}])
 
     def __call__(self, start: int, of: int, iteration: int, objective: float) -> None:
@@ -118,7 +118,7 @@ class StartTraces(Struct):
                 trace[iteration] = max(trace[iteration], objective)
             else:
                 trace.append(objective)
-        self.told_on(start, of, iteration, objective)
+        self.report_to(start, of, iteration, objective)
 
     def nearest(self, objective: float, slack: float = 1e-6) -> Traces:
         """Return the traces of the search whose best run came near to an objective; empty if no search did.

@@ -254,7 +254,7 @@ class DeclaredNet(Struct, frozen=True):
     cut: Mapping[Key, Any] = field(default_factory=dict)
     target: Key | None = None
     classes: Sequence[Any] | None = None
-    told_classes: Sequence[Any] = ()
+    declared_classes: Sequence[Any] = ()
     cells: int = 0
     intervals: int = MOST_INTERVALS
 
@@ -267,7 +267,7 @@ class DeclaredNet(Struct, frozen=True):
             classes = settled.classes if self.classes is None else self.classes
             names = [name.item() if isinstance(name, np.generic) else name for name in classes]
             # After the others, whose positions are the labels of rows.
-            names += [name for name in self.told_classes if name not in names]
+            names += [name for name in self.declared_classes if name not in names]
             known = {self.target: _level_node(self.target, tuple(names)), **columns}
         for key, levels in self.hidden.items():
             if key in columns or key == self.target:

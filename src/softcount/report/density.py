@@ -90,7 +90,7 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
     """Add the best density as an area, or a line of blocks for each density or group."""
     ranking, (low, high) = report.ranking, report.range
     if report.by is None and not report.compare:
-        page.line(ranking.best.fits[None].told, "")
+        page.line(ranking.best.fits[None].description, "")
         page.line(*text.area(report.curve(ranking.best, None, ACROSS)[1]), *text.axis(low, high, ACROSS), "")
         return
     if report.by is None:
@@ -98,7 +98,7 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
         lines = [("the values", counts), *((x.name, report.curve(x, None, ACROSS)[1]) for x in ranking.densities)]
     else:
         lines = [(str(name), report.curve(ranking.best, name, ACROSS)[1]) for name in ranking.groups]
-        page.line(*(f"{printable(name)}: {fit.told}" for name, fit in ranking.best.fits.items()))
+        page.line(*(f"{printable(name)}: {fit.description}" for name, fit in ranking.best.fits.items()))
     page.line("")
     for name, heights in lines[:DRAWN_GROUPS]:
         page.line(f"{shorten(printable(name), NAME_LIMIT):<{NAME_LIMIT}} {text.spark(heights)}")
@@ -111,7 +111,7 @@ def _add_ranking(page: Page, ranking: DensityRanking) -> None:
     headings = ("density", "nats per row", "behind", "±", "what it is")
     rows = []
     for density in ranking.densities:
-        words = next(iter(density.fits.values())).told if len(density.fits) == 1 else ""
+        words = next(iter(density.fits.values())).description if len(density.fits) == 1 else ""
         behind = ("", "") if density is ranking.best else (_format_nats(density.behind), _format_nats(density.error))
         rows.append((density.name, _format_nats(density.log_likelihood), *behind, shorten(words, WIDTH - 46)))
     page.grid(headings, rows, right=headings[1:4])
@@ -132,12 +132,12 @@ def density_record(report: DensityReport) -> dict[str, Any]:
     """Return the densities of a column, the best first."""
     ranking, densities = report.ranking, []
     for density in ranking.densities:
-        found = [{"group": name, "found": fit.told} for name, fit in density.fits.items()]
+        found = [{"group": name, "found": fit.description} for name, fit in density.fits.items()]
         densities.append({
             **pick(density, "name", "log_likelihood", "behind"),
             "standard_error": density.error,
             **pick(density, "bits_behind", "impossible"),
-            **({"found": density.fits[None].told} if report.by is None else {"groups": found}),
+            **({"found": density.fits[None].description} if report.by is None else {"groups": found}),
         })  # fmt: skip
     left_out = [{"group": name, "rows": rows} for name, rows in ranking.left_out.items()]
     return {
@@ -151,7 +151,7 @@ def density_chart(report: DensityReport) -> Chart:
     ranking = report.ranking
     if report.by is None:
         shown = ranking.densities if report.compare else ranking.densities[:1]
-        names, curves = [f"{x.name}: {x.fits[None].told}" for x in shown], [(x, None) for x in shown]
+        names, curves = [f"{x.name}: {x.fits[None].description}" for x in shown], [(x, None) for x in shown]
     else:
         names = [str(name) for name in [*ranking.groups][:DRAWN_GROUPS]]
         curves = [(ranking.best, name) for name in [*ranking.groups][:DRAWN_GROUPS]]

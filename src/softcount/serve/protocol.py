@@ -135,6 +135,8 @@ def write_response(model: str, request: InferRequest, response: InferResponse) -
     outputs = []
     for name in wanted:
         tensor, cells = known[name]
+        if any(isinstance(cell, float) and not math.isfinite(cell) for cell in cells):
+            raise ValueError(f"output {name} holds a number that is not finite")  # JSON would have null in its place
         shape = [request.n_rows if size < 0 else size for size in tensor.shape]
         outputs.append({"name": name, "datatype": tensor.datatype, "shape": shape, "data": cells})
     parameters = {"note": response.note} if response.note else None

@@ -167,7 +167,7 @@ class Table:
         self._in_order: tuple[Settled, list[Chunk]] | None = None
 
     @property
-    def told(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         return grouped_notes(self.notes)
 
     @property
