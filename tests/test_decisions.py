@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 import softcount as sc
-from softcount.fitted.decisions import Decision, estimated_shares, shares_named, with_prior
+from softcount.fitted.decisions import Decision, estimated_shares, shares_named, with_class_prior
 
 # Ten apples, of which 6 are red; ten plums, of which 1 is red.
 COLOUR = np.array([["red"]] * 6 + [["green"]] * 4 + [["red"]] * 1 + [["green"]] * 9)
@@ -27,19 +27,21 @@ def fruit() -> sc.NaiveBayes:
 def test_shares_of_use_replace_those_of_training(fruit):
     np.testing.assert_allclose(fruit.predict_proba(NEW), [[6 / 7, 1 / 7], [4 / 13, 9 / 13]], rtol=1e-14)
     # One apple in ten: red is .6 * .1 against .1 * .9.
-    np.testing.assert_allclose(fruit.predict_proba(NEW, prior={"apple": 0.1})[0], [6 / 15, 9 / 15], rtol=1e-13)
-    np.testing.assert_allclose(fruit.predict_proba(NEW, prior=[0.1, 0.9])[1], [4 / 85, 81 / 85], rtol=1e-13)
-    assert fruit.predict(NEW, prior={"apple": 0.1}).tolist() == ["plum", "plum"]
+    np.testing.assert_allclose(fruit.predict_proba(NEW, class_prior={"apple": 0.1})[0], [6 / 15, 9 / 15], rtol=1e-13)
+    np.testing.assert_allclose(fruit.predict_proba(NEW, class_prior=[0.1, 0.9])[1], [4 / 85, 81 / 85], rtol=1e-13)
+    assert fruit.predict(NEW, class_prior={"apple": 0.1}).tolist() == ["plum", "plum"]
     np.testing.assert_allclose(
-        np.exp(fruit.predict_log_proba(NEW, prior=[0.1, 0.9])), fruit.predict_proba(NEW, prior=[0.1, 0.9]), rtol=1e-14
+        np.exp(fruit.predict_log_proba(NEW, class_prior=[0.1, 0.9])),
+        fruit.predict_proba(NEW, class_prior=[0.1, 0.9]),
+        rtol=1e-14,
     )
 
 
 def test_shares_given_at_the_fit_and_at_prediction_say_the_same():
     asked = sc.NaiveBayes(class_prior=[0.3, 0.7]).fit(COLOUR, FRUIT)
     plain = sc.NaiveBayes().fit(COLOUR, FRUIT)
-    np.testing.assert_allclose(asked.predict_proba(NEW), plain.predict_proba(NEW, prior=[0.3, 0.7]), rtol=1e-13)
-    np.testing.assert_allclose(asked.predict_proba(NEW, prior="uniform"), plain.predict_proba(NEW), rtol=1e-13)
+    np.testing.assert_allclose(asked.predict_proba(NEW), plain.predict_proba(NEW, class_prior=[0.3, 0.7]), rtol=1e-13)
+    np.testing.assert_allclose(asked.predict_proba(NEW, class_prior="uniform"), plain.predict_proba(NEW), rtol=1e-13)
 
 
 def test_the_cheapest_class_is_decided_for(fruit):
@@ -50,8 +52,8 @@ def test_the_cheapest_class_is_decided_for(fruit):
         assert fruit.predict(NEW, costs={"plum": {"apple": cost}}).tolist() == [class_, "plum"]
         assert fruit.predict(NEW, costs=[[0, 1], [cost, 0]]).tolist() == [class_, "plum"]
     # Costs and shares together: at one apple in ten a red one is an apple with 6/15.
-    assert fruit.predict(NEW, costs=[[0, 1.49], [1, 0]], prior=[0.1, 0.9]).tolist() == ["plum", "plum"]
-    assert fruit.predict(NEW, costs=[[0, 1.51], [1, 0]], prior=[0.1, 0.9]).tolist() == ["apple", "plum"]
+    assert fruit.predict(NEW, costs=[[0, 1.49], [1, 0]], class_prior=[0.1, 0.9]).tolist() == ["plum", "plum"]
+    assert fruit.predict(NEW, costs=[[0, 1.51], [1, 0]], class_prior=[0.1, 0.9]).tolist() == ["apple", "plum"]
 
 
 def test_a_threshold_calls_by_one_class_from_a_probability_on(fruit):
@@ -90,10 +92,10 @@ def test_shares_there_and_back_again_change_nothing(classes, seed):
     was, now = rng.dirichlet(np.ones(classes), size=2)
     logs = np.log(rng.dirichlet(np.ones(classes), size=4))
     names = list(range(classes))
-    moved = with_prior(logs, now, names, was)
+    moved = with_class_prior(logs, now, names, was)
     np.testing.assert_allclose(np.exp(moved).sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(with_prior(moved, was, names, now), logs, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(with_prior(logs, was, names, was), logs, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(with_class_prior(moved, was, names, now), logs, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(with_class_prior(logs, was, names, was), logs, rtol=1e-12, atol=1e-13)
 
 
 # Shares estimated from rows without a label
@@ -130,15 +132,15 @@ def test_shares_of_other_rows_are_found_and_put_right():
     train, use = rng.random(4000) < 0.5, rng.random(20_000) < 0.1
     rows = {"train": rng.normal(2.0 * train)[:, None], "use": rng.normal(2.0 * use)[:, None]}
     model = sc.NaiveBayes().fit(rows["train"], train)
-    assert model.estimate_prior(rows["use"])[True] == pytest.approx(0.1, abs=0.02)
-    plain, better = (np.mean(model.predict(rows["use"], prior=prior) == use) for prior in (None, "estimate"))
+    assert model.estimate_class_prior(rows["use"])[True] == pytest.approx(0.1, abs=0.02)
+    plain, better = (np.mean(model.predict(rows["use"], class_prior=shares) == use) for shares in (None, "estimate"))
     # The best rule there is calls a row where .1 n(x - 2) > .9 n(x), from 1 + log(9) / 2 on.
     cut = 1.0 + np.log(9.0) / 2
     best = 0.9 * norm.cdf(cut) + 0.1 * norm.sf(cut - 2)
     assert plain < 0.86 and better == pytest.approx(best, abs=0.006)
     np.testing.assert_allclose(
-        model.predict_proba(rows["use"], prior="estimate"),
-        model.predict_proba(rows["use"], prior=model.estimate_prior(rows["use"])),
+        model.predict_proba(rows["use"], class_prior="estimate"),
+        model.predict_proba(rows["use"], class_prior=model.estimate_class_prior(rows["use"])),
         rtol=1e-6,
     )
 
@@ -154,7 +156,7 @@ def test_a_classifier_that_decides_for_itself_decides_by_costs_too():
     proba = model.predict_proba(X)
     moved = proba / model.class_prior_ * [0.5, 0.5]
     np.testing.assert_allclose(
-        model.predict_proba(X, prior="uniform"), moved / moved.sum(axis=1, keepdims=True), rtol=1e-9
+        model.predict_proba(X, class_prior="uniform"), moved / moved.sum(axis=1, keepdims=True), rtol=1e-9
     )
     said = model.predict(X, costs={("ill", "well"): 4})
     np.testing.assert_array_equal(said == "ill", 4 * proba[:, 0] > proba[:, 1])
@@ -218,12 +220,12 @@ BAD = {
     "costs of words": ({"costs": [["a", "b"], ["c", "d"]]}, "costs must be numbers"),
     "costs of a class unknown": ({"costs": {("pear", "plum"): 2}}, "costs: there is no class 'pear'.*'apple', 'plum'"),
     "costs of one class": ({"costs": {"apple": 2}}, "not a pair"),
-    "a prior of a class unknown": ({"prior": {"pear": 0.2}}, "prior: there is no class 'pear'"),
-    "a prior that sums to two": ({"prior": [1.0, 1.0]}, "sum to one, but these are 1, 1"),
-    "a prior of three": ({"prior": [0.2, 0.3, 0.5]}, "takes 2 shares"),
-    "a prior that is NaN": ({"prior": [np.nan, 1.0]}, "sum to one"),
-    "a prior by a name above one": ({"prior": {"apple": 1.2}}, "a number from 0 to 1"),
-    "a prior that is a word": ({"prior": "flat"}, "Use shares by class, 'uniform' or 'estimate'"),
+    "a prior of a class unknown": ({"class_prior": {"pear": 0.2}}, "class_prior: there is no class 'pear'"),
+    "a prior that sums to two": ({"class_prior": [1.0, 1.0]}, "sum to one, but these are 1, 1"),
+    "a prior of three": ({"class_prior": [0.2, 0.3, 0.5]}, "takes 2 shares"),
+    "a prior that is NaN": ({"class_prior": [np.nan, 1.0]}, "sum to one"),
+    "a prior by a name above one": ({"class_prior": {"apple": 1.2}}, "a number from 0 to 1"),
+    "a prior that is a word": ({"class_prior": "flat"}, "Use shares by class, 'uniform' or 'estimate'"),
     "a threshold of no class": ({"threshold": {"pear": 0.2}}, "threshold: there is no class 'pear'"),
     "a threshold above one": ({"threshold": {"apple": 1.2}}, "a number from 0 to 1"),
     "a threshold without a class": ({"threshold": 0.3}, "one class and its probability"),
@@ -241,13 +243,13 @@ def test_bad_questions_are_refused_in_a_line(fruit, name):
 def test_a_class_without_rows_in_training_cannot_be_given_a_share():
     model = sc.NaiveBayes(class_prior=[0.0, 1.0]).fit(COLOUR, FRUIT)
     with pytest.raises(sc.DataError, match="'apple' had no share in training"):
-        model.predict(NEW, prior="uniform")
+        model.predict(NEW, class_prior="uniform")
 
 
 def test_one_class_is_always_decided_for():
     model = sc.NaiveBayes().fit(COLOUR[:10], FRUIT[:10])
-    assert model.predict(NEW, costs=[[0.0]], prior=[1.0]).tolist() == ["apple", "apple"]
-    assert model.predict(NEW, prior="estimate").tolist() == ["apple", "apple"]
+    assert model.predict(NEW, costs=[[0.0]], class_prior=[1.0]).tolist() == ["apple", "apple"]
+    assert model.predict(NEW, class_prior="estimate").tolist() == ["apple", "apple"]
     with pytest.raises(sc.DataError, match="two classes or more"):
         model.choose_threshold(COLOUR[:10], FRUIT[:10], "apple", recall=0.5)
 

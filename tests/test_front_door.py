@@ -108,10 +108,10 @@ STEPS = "who,at,x,word\n" + "".join(
 )
 SEQUENCES: dict[str, tuple[list[str], Any]] = {
     "chain": ([], sc.MarkovChain()),
-    "order by evidence": (["--context", "auto"], sc.MarkovChain("auto")),
-    "contexts of any length": (["--context", "variable"], sc.MarkovChain("variable")),
-    "flat prior": (["--context", "2", "--prior", "0.5"], sc.MarkovChain(2, 0.5)),
-    "ends as states": (["--context", "2", "--ends"], sc.MarkovChain(2, ends=True)),
+    "order by evidence": (["--order", "auto"], sc.MarkovChain("auto")),
+    "contexts of any length": (["--order", "variable"], sc.MarkovChain("variable")),
+    "flat prior": (["--order", "2", "--prior", "0.5"], sc.MarkovChain(2, 0.5)),
+    "ends as states": (["--order", "2", "--ends"], sc.MarkovChain(2, ends=True)),
     "hidden states": (["--states", "2"], sc.HiddenMarkov(2, random_state=0)),
     "as many states as there is evidence for": (
         ["--states", "auto", "--starts", "2"],
@@ -137,9 +137,9 @@ def test_hidden_states_of_a_table_are_the_same_from_the_shell_and_from_python(
     table = tmp_path / "steps.csv"
     table.write_text(STEPS)
     known = [] if target is None else ["--target", target]
-    layout = ["--sequence", "who", "--order", "at"]
+    layout = ["--sequence", "who", "--sort-by", "at"]
     run("fit", str(table), *layout, *known, "--states", "2", "-o", str(tmp_path / "shell.sc"))
-    rows = sc.read_sequences(str(table), sequence="who", order="at")
+    rows = sc.read_sequences(str(table), sequence="who", sort_by="at")
     sc.HiddenMarkov(2, random_state=0).fit(rows, target).save(tmp_path / "python.sc")
     assert_same(learned(tmp_path / "shell.sc"), learned(tmp_path / "python.sc"))
 

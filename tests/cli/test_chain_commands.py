@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [[" ".join(step or "help" for step in row), answer] for row, answer in zip(clicks, bought, strict=True)]
     with open(place / "visits.csv", "w", newline="") as file:
         csv.writer(file).writerows([["clicks", "bought"], *rows])
-    done(run("fit", place / "names.txt", "--steps", "characters", "--ends", "--context", 2, "-o", place / "names.sc"))
+    done(run("fit", place / "names.txt", "--steps", "characters", "--ends", "--order", 2, "-o", place / "names.sc"))
     done(run("fit", place / "lines.txt", "--steps", "words", "-o", place / "lines.sc"))
     return place
 
@@ -60,7 +60,7 @@ def test_words_are_generated_with_blanks_between_them(folder: Path, tmp_path: Pa
 
 
 def test_a_chain_is_shown_with_what_was_chosen(folder: Path, tmp_path: Path) -> None:
-    page = done(run("fit", folder / "names.txt", "--steps", "characters", "--context", "auto", "-o", tmp_path / "a.sc"))
+    page = done(run("fit", folder / "names.txt", "--steps", "characters", "--order", "auto", "-o", tmp_path / "a.sc"))
     assert "has the most evidence" in page and "1 empty line was left out" in page and "irreducible" in page
     told = json.loads(done(run("show", folder / "names.sc", "--json")))
     assert told["ends"] is True and told["next"][-1] == "(end)" and told["steps"] == sum(map(len, NAMES)) + len(NAMES)
@@ -87,8 +87,8 @@ UNREADABLE = {
     "'pages' is not known": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=markov:pages"],
     "nothing can stand after": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=categorical:3"],
     "no line that holds": ["fit", "blank.txt", "--steps", "words"],
-    "longest": ["fit", "names.txt", "--steps", "characters", "--context", "11"],
-    "which sequence": ["fit", "visits.csv", "--context", "1"],
+    "longest": ["fit", "names.txt", "--steps", "characters", "--order", "11"],
+    "which sequence": ["fit", "visits.csv", "--order", "1"],
 }
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import softcount as sc
 from softcount.cli import main
-from softcount.fitted.decisions import Decision, with_prior
+from softcount.fitted.decisions import Decision, with_class_prior
 
 
 def run(*arguments: object) -> Result:
@@ -45,12 +45,12 @@ def predicted(folder: Path, *options: object, model: str = "m.sc") -> list[str]:
     return [line["predicted"] for line in csv.DictReader(io.StringIO(result.stdout))]
 
 
-def predicted_in_python(model, rows, costs=None, prior=None, threshold=None) -> list[str]:
+def predicted_in_python(model, rows, costs=None, class_prior=None, threshold=None) -> list[str]:
     if isinstance(model, sc.NaiveBayes):
-        return model.predict(rows, costs, prior, threshold).tolist()
+        return model.predict(rows, costs, class_prior, threshold).tolist()
     names, shares = model.classes_.tolist(), np.array(list(model.query("state").values()))
     logs = np.log(model.predict_proba(rows))
-    proba = np.exp(logs if prior is None else with_prior(logs, prior, names, shares))
+    proba = np.exp(logs if class_prior is None else with_class_prior(logs, class_prior, names, shares))
     return model.classes_[Decision.of(names, costs, threshold)(proba)].tolist()
 
 
@@ -59,19 +59,22 @@ def test_predictions_are_those_of_python(folder, model):
     loaded, kept = sc.load(folder / model), pd.read_csv(folder / "kept.csv")
     asked = {
         ("--cost", "ill, a=b,well=5"): {"costs": {("ill, a=b", "well"): 5}},
-        ("--prior", "ill, a=b=0.05"): {"prior": {"ill, a=b": 0.05}},
-        ("--prior", "estimate"): {"prior": "estimate"},
-        ("--prior", "uniform", "--threshold", "ill, a=b=0.3"): {"prior": "uniform", "threshold": {"ill, a=b": 0.3}},
+        ("--class-prior", "ill, a=b=0.05"): {"class_prior": {"ill, a=b": 0.05}},
+        ("--class-prior", "estimate"): {"class_prior": "estimate"},
+        ("--class-prior", "uniform", "--threshold", "ill, a=b=0.3"): {
+            "class_prior": "uniform",
+            "threshold": {"ill, a=b": 0.3},
+        },
     }
     plain = predicted(folder, model=model)
     for options, settings in asked.items():
         found = predicted(folder, *options, model=model)
         assert found == predicted_in_python(loaded, kept, **settings)
-        assert found != plain or options == ("--prior", "estimate")  # which may be what they were
+        assert found != plain or options == ("--class-prior", "estimate")  # which may be what they were
 
 
-def test_an_estimated_prior_is_said(folder):
-    result = run("predict", folder / "m.sc", folder / "kept.csv", "--prior", "estimate")
+def test_an_estimated_class_prior_is_printed(folder):
+    result = run("predict", folder / "m.sc", folder / "kept.csv", "--class-prior", "estimate")
     assert "estimated from these rows: ill, a=b 0." in result.stderr
 
 
@@ -131,10 +134,10 @@ BAD = {
     "a class nobody knows in costs": (("--cost", "sick,well=2"), 3, "there is no class 'sick'"),
     "a cost without a pair": (("--cost", "well=2"), 2, "is not TRUE,DECIDED=COST"),
     "a cost that is no number": (("--cost", "well,ill, a=b=much"), 2, "'much' is not a number"),
-    "a class nobody knows in shares": (("--prior", "sick=0.2"), 3, "--prior: there is no class 'sick'"),
-    "shares beyond one": (("--prior", "well=1.2"), 3, "from 0 to 1"),
-    "a word among shares": (("--prior", "uniform", "--prior", "well=0.1"), 2, "or one word"),
-    "a share without a class": (("--prior", "flat"), 2, "is not CLASS=NUMBER"),
+    "a class nobody knows in shares": (("--class-prior", "sick=0.2"), 3, "--class-prior: there is no class 'sick'"),
+    "shares beyond one": (("--class-prior", "well=1.2"), 3, "from 0 to 1"),
+    "a word among shares": (("--class-prior", "uniform", "--class-prior", "well=0.1"), 2, "or one word"),
+    "a share without a class": (("--class-prior", "flat"), 2, "is not CLASS=NUMBER"),
 }
 ONLY = {
     "predict": {

@@ -17,7 +17,7 @@ from softcount.cli import main
 from softcount.report.graph import draw_ring, transition_dot
 from softcount.report.sequences import draw_states
 
-AS_ROWS = ["--sequence", "customer", "--order", "time"]
+AS_ROWS = ["--sequence", "customer", "--sort-by", "time"]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_known_states_have_their_names(folder: Path, tmp_path: Path) -> None:
 
 def test_text_is_read_as_characters(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("abab\nabba\nbaba\n" * 5)
-    done(run("fit", tmp_path / "words.txt", "--steps", "characters", "--context", 2, "-o", tmp_path / "t.sc"))
+    done(run("fit", tmp_path / "words.txt", "--steps", "characters", "--order", 2, "-o", tmp_path / "t.sc"))
     found = lines(run("predict", tmp_path / "t.sc", tmp_path / "words.txt", "--steps", "characters"))
     assert len(found) == 15 and found[0]["predicted"] in "ab"
 
@@ -126,7 +126,7 @@ def test_names_cannot_leave_a_picture() -> None:
 
 REFUSED = {
     "classes": ["fit", "events.csv", *AS_ROWS, "--states", 2, "--classes", 3],
-    "context": ["fit", "events.csv", *AS_ROWS, "--states", 2, "--context", 1],
+    "order": ["fit", "events.csv", *AS_ROWS, "--states", 2, "--order", 1],
     "criterion": ["fit", "events.csv", *AS_ROWS, "--states", "auto", "--criterion", "icl"],
     "states": ["fit", "events.csv", *AS_ROWS, "--states", 0],
     "target": ["fit", "events.csv", *AS_ROWS, "--target", "mood"],
@@ -134,7 +134,7 @@ REFUSED = {
 UNREADABLE = {
     "which sequence": ["fit", "events.csv", "--states", 2],
     "'who'": ["fit", "events.csv", "--sequence", "who", "--states", 2],
-    "same 'page'": ["fit", "events.csv", "--sequence", "customer", "--order", "page", "--states", 2],
+    "same 'page'": ["fit", "events.csv", "--sequence", "customer", "--sort-by", "page", "--states", 2],
     "one column": ["fit", "events.csv", *AS_ROWS],
     "--row": ["explain", "states.sc", "events.csv", *AS_ROWS, "--row", 3],
     "--anomaly": ["predict", "states.sc", "events.csv", *AS_ROWS, "--anomaly"],

@@ -167,11 +167,11 @@ def test_nothing_is_computed_before_it_is_wanted() -> None:
 
 def test_settings_of_a_question_go_with_it() -> None:
     model, rows = made("NaiveBayes"), asked_about()
-    how: dict[str, Any] = {"prior": {"a": 0.01}, "costs": {("a", "b"): 30.0}}
+    how: dict[str, Any] = {"class_prior": {"a": 0.01}, "costs": {("a", "b"): 30.0}}
     with pytest.warns(DataWarning):
         assert (model.predict(parted(rows), **how).compute(scheduler="sync") == model.predict(rows, **how)).all()
-    with pytest.raises(DataError, match="estimate_prior finds"):
-        model.predict(parted(rows), prior="estimate")
+    with pytest.raises(DataError, match="estimate_class_prior finds"):
+        model.predict(parted(rows), class_prior="estimate")
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -396,7 +396,7 @@ def test_sequences_come_as_a_long_table_too(model: sc.HiddenMarkov) -> None:
     rows = [{"who": n, "at": t, **step} for n, sequence in enumerate(SEQUENCES) for t, step in enumerate(sequence)]
     order = np.random.default_rng(0).permutation(len(rows))
     table = {key: [rows[i][key] for i in order] for key in rows[0]}
-    long = sc.HiddenMarkov(3, **FAST).fit(sc.read_sequences(table, sequence="who", order="at"))
+    long = sc.HiddenMarkov(3, **FAST).fit(sc.read_sequences(table, sequence="who", sort_by="at"))
     assert long.log_likelihood_ == pytest.approx(model.log_likelihood_, rel=1e-9)
 
 

@@ -45,7 +45,7 @@ def long_rows() -> dict[str, list[Any]]:
 
 def _csv(folder: Path) -> Sequences:
     pd.DataFrame(long_rows()).to_csv(folder / "clicks.csv", index=False)
-    return open_sequences(folder / "clicks.csv", sequence="who", order="at")
+    return open_sequences(folder / "clicks.csv", sequence="who", sort_by="at")
 
 
 def _parquet(folder: Path) -> Sequences:
@@ -72,7 +72,7 @@ WAYS: dict[str, Callable[[Path], Sequences]] = {
     "large arrow": lambda _: open_sequences(pa.chunked_array([CLICKS[:1], CLICKS[1:]], pa.large_list(pa.string()))),
     "polars": lambda _: open_sequences(pl.Series(CLICKS)),
     "polars frame": lambda _: open_sequences(pl.DataFrame({"clicks": CLICKS})),
-    "long": lambda _: open_sequences(pd.DataFrame(long_rows()), sequence="who", order="at"),
+    "long": lambda _: open_sequences(pd.DataFrame(long_rows()), sequence="who", sort_by="at"),
     "long csv": _csv,
     "parquet": _parquet,
     "folder": _folder,
@@ -87,23 +87,23 @@ def test_every_input_gives_the_same_rows_and_borders(way: str, tmp_path: Path) -
 
 
 def test_rows_put_in_order_are_said_and_sequences_come_as_first_met() -> None:
-    found = open_sequences(long_rows(), sequence="who", order="at")
+    found = open_sequences(long_rows(), sequence="who", sort_by="at")
     assert found.names == ["c0", "c1", "c2"] and found.place(5) == "sequence 'c2', step 1"
-    assert found.notes == ("2 sequences were not in order of 'at' and put so, first 'c0'",)
-    assert "no order column" in open_sequences(long_rows(), sequence="who").notes[-1]
+    assert found.notes == ("2 sequences were not in order of 'at' and sorted, first 'c0'",)
+    assert "no sort_by column" in open_sequences(long_rows(), sequence="who").notes[-1]
 
 
-def test_an_order_that_is_text_is_by_spelling_and_said_unless_it_is_dates() -> None:
+def test_times_that_are_text_are_sorted_by_spelling_with_a_note_unless_it_is_dates() -> None:
     def notes(times: list[Any]) -> tuple[str, ...]:
         table = {"who": ["a", "a", "a"], "at": times, "page": ["x", "y", "z"]}
-        found = open_sequences(table, sequence="who", order="at")
+        found = open_sequences(table, sequence="who", sort_by="at")
         assert decoded(found) == [["x", "y", "z"]]
         return found.notes
 
     assert notes(["2024-01-31", "2024-02-01 09:30", "2024-02-01 10:00"]) == ()
     assert notes(["9", "10", "11.5"]) == ()
     assert notes(["3/1/2024", "4/1/2024", "5/1/2024"]) == (
-        "column 'at' is text and ordered by its spelling, first '3/1/2024'",
+        "column 'at' is text and sorted by its spelling, first '3/1/2024'",
     )
     stamps = pd.to_datetime(["2024-01-01 09:00", "2024-01-01 10:00", "2024-01-03 08:00"])
     assert notes(list(stamps)) == ()
@@ -116,7 +116,7 @@ def test_steps_have_several_columns_of_mixed_kinds_and_weights() -> None:
     assert chunk.codes[:, 0].tolist() == [1, 0, 2, 1] and chunk.weights.tolist() == [2, 2, 2, 0.5]
     assert np.array_equal(chunk.reals[:, 0], [1.5, np.nan, np.nan, 2.25], equal_nan=True)
     weighed = {"s": [1, 1, 2], "t": [1, 2, 1], "w": [3, 3, 1], "x": ["a", "b", "b"]}
-    assert open_sequences(weighed, sequence="s", order="t", weight="w").weights.tolist() == [3, 1]
+    assert open_sequences(weighed, sequence="s", sort_by="t", weight="w").weights.tolist() == [3, 1]
     table = pa.table({"x": [["a", "b"], ["c"]], "y": [[1.0, 2.0], [3.0]]})
     assert open_sequences(table).source.keys == ["x", "y"]
     numbers = open_sequences([np.ones((3, 2)), np.zeros((1, 2))])
@@ -157,11 +157,11 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "a step of several values": (lambda: open_sequences([[1, 2], [1, (2, 3)]]), "sequence 2, step 2 has several"),
     "other columns": (lambda: open_sequences([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})]), "other columns"),
     "a time twice": (
-        lambda: open_sequences({"s": [1, 1, 1], "t": [5, 4, 5], "x": [1, 2, 3]}, sequence="s", order="t"),
+        lambda: open_sequences({"s": [1, 1, 1], "t": [5, 4, 5], "x": [1, 2, 3]}, sequence="s", sort_by="t"),
         "sequence 1, step 3: rows 1 and 3 have the same 't'",
     ),
     "a missing time": (
-        lambda: open_sequences({"s": [1, 1], "t": [None, 4], "x": [1, 2]}, sequence="s", order="t"),
+        lambda: open_sequences({"s": [1, 1], "t": [None, 4], "x": [1, 2]}, sequence="s", sort_by="t"),
         "column 't', row 1: missing",
     ),
     "a missing sequence": (lambda: open_sequences({"s": [1, None], "x": [1, 2]}, sequence="s"), "'s', row 2: missing"),

@@ -91,8 +91,8 @@ Examples:
   softcount fit visits.csv --target stayed --expert beliefs.csv
   softcount fit adult.csv --target income --model naive-bayes
   softcount fit adult.csv --target income --model mixture    query any column given any others
-  softcount fit events.csv --sequence customer --order time --states 3
-  softcount fit names.txt --steps characters --context auto --ends
+  softcount fit events.csv --sequence customer --sort-by time --states 3
+  softcount fit names.txt --steps characters --order auto --ends
   softcount fit visits.parquet --target bought --kind clicks=markov
   softcount fit shop.duckdb --sql "SELECT * FROM visits" --target bought --model naive-bayes
 
@@ -109,7 +109,7 @@ With --net the model is a Bayesian network of the columns, of hidden nodes, and 
 children are discretised. Only the edges of a network file are used.
 
 With --states a hidden Markov model is learned from sequences: from a long table with a row for each step
-(--sequence, --order), or from text (--steps). Without it, a Markov chain is learned. With --weight a sequence counts
+(--sequence, --sort-by), or from text (--steps). Without it, a Markov chain is learned. With --weight a sequence counts
 that many times; with --target the states of some steps are known.
 
 Ctrl-C during a search for classes saves the best model so far and ends with exit code 130; a second Ctrl-C stops
@@ -141,7 +141,7 @@ NETWORK_OPTIONS = (
 CHAIN_OPTIONS = (
     option("--states N|auto", parameter="n_states"),
     option("--symbols COL", "The column that a chain is learned from, if there are several."),
-    option("--context N|auto|variable", parameter="order"),
+    option("--order N|auto|variable", parameter="order"),
     option("--ends", parameter="ends", default=None),
     *SEQUENCES,
 )
@@ -236,15 +236,15 @@ Examples:
   softcount predict spam.sc - < messages.txt         one line per line
   softcount predict alarm.bif rows.csv --of HISTORY
   softcount predict wealth.sc new.csv --cost 'rich,poor=5'
-  softcount predict ill.sc rows.csv --prior ill=0.01 --threshold ill=0.2
-  softcount predict visits.sc events.csv --sequence customer --order time
+  softcount predict ill.sc rows.csv --class-prior ill=0.01 --threshold ill=0.2
+  softcount predict visits.sc events.csv --sequence customer --sort-by time
 
 One line per row of DATA, in its order: the predicted class, then the probability of each class. Columns may be in any
 order. Missing cells and missing columns are no evidence, and columns that are not in the model are ignored. With
 --anomaly the last column is the anomaly score of the row; `softcount show MODEL DATA` shows which columns cause it.
 
---cost, --prior and --threshold say what to make of the probabilities; `softcount evaluate` finds the threshold for a
-wanted precision or recall. Classes not named in --prior divide the rest in proportion to their shares in training.
+--cost, --class-prior and --threshold turn probabilities into decisions; `softcount evaluate` finds the threshold for a
+wanted precision or recall. Classes not named in --class-prior share the rest in proportion to their shares in training.
 
 A folder or a tar file holds one document in each file. If MODEL reads nothing but text, each line of any other file, or
 of standard input, is a document, unless the first line (as CSV or TSV) names the model's column or --no-header is
@@ -291,7 +291,7 @@ Examples:
   softcount explain adult.sc new.csv -o reasons.csv
   softcount explain spam.sc message.txt
   softcount explain spam.sc mail/ --row 3
-  softcount explain visits.sc events.csv --sequence customer --order time -o why.csv
+  softcount explain visits.sc events.csv --sequence customer --sort-by time -o why.csv
 
 The figures are log-odds, in nats, of the predicted class against the runner-up (or the class of --against).
 They add up exactly: (prior) plus every column gives (total). A missing cell gives 0. Rows are counted from 1.
@@ -367,7 +367,7 @@ Examples:
   softcount show adult.sc --json | jq .classes
   softcount show alarm.bif --svg alarm.svg           the picture of a network
   softcount show alarm.bif --dot alarm.dot
-  softcount show visits.sc events.csv --sequence customer --order time
+  softcount show visits.sc events.csv --sequence customer --sort-by time
 
 With DATA, its rows are assigned to the classes: the most and least certain members of each, how uncertain the rows
 are, and the rows that fit worst, with the columns that make them odd. Rows are counted from 1.

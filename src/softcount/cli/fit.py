@@ -81,7 +81,7 @@ def fit(request: Request) -> None:
         texts["stop_words"] = read_stop_words(texts["stop_words"])
     request.texts = {setting: value for setting, value in texts.items() if value is not None}
     request.in_sequences = request.layout.is_given or any(
-        getattr(request, name) is not None for name in ("states", "context", "symbols", "ends")
+        getattr(request, name) is not None for name in ("states", "order", "symbols", "ends")
     )
     check_model(request)
     check_run(request)
@@ -226,8 +226,8 @@ def check_sequences(request: Request) -> None:
         raise click.UsageError("options for columns of text cannot be given with sequences")
     if request.states is None:
         refuse(request, "target criterion starts kind checkpoint", "needs --states if DATA holds sequences")
-    elif any(getattr(request, name) is not None for name in ("context", "symbols", "ends")):
-        raise click.UsageError("--context, --symbols and --ends are for chains; they cannot be given with --states")
+    elif any(getattr(request, name) is not None for name in ("order", "symbols", "ends")):
+        raise click.UsageError("--order, --symbols and --ends are for chains; they cannot be given with --states")
     elif request.criterion not in (None, "evidence", "bic"):
         raise click.UsageError(f"--criterion {request.criterion} is for classes; of states: evidence, bic")
 
@@ -477,7 +477,7 @@ def learn_sequences(request: Request, output: str, tell: Tell) -> Learned:
     sequences = read_sequences(request, request.weight, request.symbols, bytes_read(tell))
     if request.states is None:
         prior = "kneser-ney" if request.prior is None else request.prior
-        model = markov_chain.MarkovChain(1 if request.context is None else request.context, prior, bool(request.ends))
+        model = markov_chain.MarkovChain(1 if request.order is None else request.order, prior, bool(request.ends))
         model.fit(sequences)
     else:
         families = declared(request.kind)

@@ -255,7 +255,7 @@ class SequenceForm(Struct, frozen=True):
     """How DATA holds sequences: in a long table with these columns, or as text of these steps."""
 
     sequence: str | None = None
-    order: str | None = None
+    sort_by: str | None = None
     steps: str | None = None
 
     @property
@@ -266,12 +266,12 @@ class SequenceForm(Struct, frozen=True):
         """Raise an error if an option for sequences is given for a model of rows."""
         for name in self.__struct_fields__:
             if getattr(self, name) is not None:
-                raise DataError(f"{model}: no model of sequences. Leave out --{name}.")
+                raise DataError(f"{model}: no model of sequences. Leave out --{name.replace('_', '-')}.")
 
 
 SEQUENCES = (
     option("--sequence COL", "The column that identifies the sequence of a row."),
-    option("--order COL", "The column that orders the steps of a sequence: a number, a date or a time."),
+    option("--sort-by COL", "The column that sorts the steps of a sequence: a number, a date or a time."),
     option(
         "--steps",
         "DATA is text, and each line is a sequence of these; with --sequence file, all of it is one.",
@@ -292,7 +292,7 @@ DECISIONS = (
         multiple=True,
     ),
     option(
-        "--prior CLASS=SHARE",
+        "--class-prior CLASS=SHARE",
         "Share of a class among these rows, if it differs from training; or uniform, or estimate (from these rows).",
         multiple=True,
     ),
@@ -306,14 +306,14 @@ class DecisionRequest(Struct, frozen=True):
     """Costs as TRUE,DECIDED=COST, shares of classes as CLASS=SHARE or one word, and a threshold as CLASS=P."""
 
     cost: tuple[str, ...] = ()
-    prior: tuple[str, ...] = ()
+    class_prior: tuple[str, ...] = ()
     threshold: str | None = None
 
     def __post_init__(self) -> None:
         if self.cost and self.threshold is not None:
             raise click.UsageError("--cost and --threshold each decide by themselves: give one of them")
-        if len(self.prior) > 1 and any(text in PRIOR_WORDS for text in self.prior):
-            raise click.UsageError("--prior is shares, or one word: uniform, estimate")
+        if len(self.class_prior) > 1 and any(text in PRIOR_WORDS for text in self.class_prior):
+            raise click.UsageError("--class-prior is shares, or one word: uniform, estimate")
 
     def costs(self, names: Sequence[Any]) -> dict[tuple[Any, Any], float] | None:
         """Costs by (true class, predicted class); None if none are given.
@@ -334,9 +334,9 @@ class DecisionRequest(Struct, frozen=True):
 
     def shares(self, names: Sequence[Any]) -> Any:
         """Shares by class, or a word; None if none are given."""
-        if len(self.prior) == 1 and self.prior[0] in PRIOR_WORDS:
-            return self.prior[0]
-        return dict(class_numbers("--prior", self.prior, names)) if self.prior else None
+        if len(self.class_prior) == 1 and self.class_prior[0] in PRIOR_WORDS:
+            return self.class_prior[0]
+        return dict(class_numbers("--class-prior", self.class_prior, names)) if self.class_prior else None
 
 
 def class_numbers(flag: str, texts: Iterable[str], names: Sequence[Any]) -> Iterator[tuple[Any, float]]:

@@ -32,7 +32,7 @@ from softcount.evaluate.scores import (
 )
 from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
-from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, with_prior
+from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, with_class_prior
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import shown_cells
 from softcount.pictures.text import format_count, format_number
@@ -93,7 +93,7 @@ def predict_node(fitted: FittedNet, request: Request) -> tuple[pa.Table, Table]:
         scores = fitted.anomaly_scores(rows) if request.anomaly else None
         if fitted.is_number(node) or node in fitted.net.cuts:
             if decide != DecisionRequest():
-                raise DataError(f"{node!r} is a number: --cost, --prior and --threshold are for classes.")
+                raise DataError(f"{node!r} is a number: --cost, --class-prior and --threshold are for classes.")
             found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
             return found if scores is None else found.append_column("anomaly", pa.array(scores)), table
         levels, plain = list(fitted.levels[node]), fitted.proba(rows, of=node)
@@ -123,19 +123,19 @@ def predict_steps(model: Any, request: Request) -> pa.Table:
 def reweight(
     decide: DecisionRequest, logs: Callable[[], np.ndarray], names: Sequence[Any], shares: Callable[[], np.ndarray]
 ) -> np.ndarray | None:
-    """(rows x classes) probabilities under the shares of --prior, from those in training; None without --prior.
+    """(rows x classes) probabilities under the shares of --class-prior; None without it.
 
     Estimated shares are printed.
     """
-    prior = decide.shares(names)
-    if prior is None:
+    class_prior = decide.shares(names)
+    if class_prior is None:
         return None
     found, trained = logs(), shares()
-    if prior == ESTIMATE:
-        prior = estimated_shares(found, trained)
-        listed = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, prior, strict=True))[:8])
+    if class_prior == ESTIMATE:
+        class_prior = estimated_shares(found, trained)
+        listed = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, class_prior, strict=True))[:8])
         print_note(f"shares of the classes, estimated from these rows: {listed}")
-    return np.asarray(np.exp(with_prior(found, prior, names, trained)))
+    return np.asarray(np.exp(with_class_prior(found, class_prior, names, trained)))
 
 
 def choose(decide: DecisionRequest, proba: np.ndarray, names: Sequence[Any]) -> np.ndarray:

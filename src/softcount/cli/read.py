@@ -258,7 +258,7 @@ def read_sequences(request: Request, weight: str | None = None, column: Any = No
     """The sequences in DATA; of a long table one column, if it is given."""
     layout = request.layout
     found: Sequences = open_sequences(
-        request.data, sequence=layout.sequence, order=layout.order, weight=weight, steps=layout.steps,
+        request.data, sequence=layout.sequence, sort_by=layout.sort_by, weight=weight, steps=layout.steps,
         columns=[column] if isinstance(column, str) and layout.steps is None else None,
         missing=missing_words(request.form), form=request.form.file, progress=progress,
     )  # fmt: skip

@@ -101,8 +101,8 @@ def row_by_row(method: Method) -> Method:
             return method(self, X, *args, **options)
         if any(isinstance(value, str) and value == "estimate" for value in (*args, *options.values())):
             raise DataError(
-                'prior="estimate" learns from all rows at once, and an engine asks them part by part. '
-                "Give the shares that estimate_prior finds in some of them."
+                'class_prior="estimate" learns from all rows at once, and an engine asks them part by part. '
+                "Give the shares that estimate_class_prior finds in some of them."
             )
         question = Question(_ModelPickler.to_bytes(self), method.__name__, args, options)
         return (answer_on_spark if engine == "Spark" else answer_on_dask)(question, X)

@@ -242,31 +242,34 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     # -- predicting
 
     @row_by_row
-    def predict(self, X: Any, costs: Any = None, prior: Any = None, threshold: Any = None) -> np.ndarray:
+    def predict(self, X: Any, costs: Any = None, class_prior: Any = None, threshold: Any = None) -> np.ndarray:
         """The most probable class of each row; with `costs` the one whose expected cost is lowest.
 
         `costs` has a row for every true class and a column for every class decided for, or names pairs: {("ill",
-        "well"): 10}, where other mistakes cost 1. `prior` is how frequent the classes are where the rows come from, if
-        not as in training: {"ill": 0.01}, "uniform", or "estimate" to learn it from these rows. `threshold` calls a row
-        by one class from a probability on, {"ill": 0.2} or what `choose_threshold` gave, else by the likeliest other.
+        "well"): 10}, where other mistakes cost 1. `class_prior` is how frequent the classes are where the rows come
+        from, if not as in training: {"ill": 0.01}, "uniform", or "estimate" to learn it from these rows. `threshold`
+        calls a row by one class from a probability on, {"ill": 0.2} or what `choose_threshold` gave, else by the
+        likeliest other.
         """
         plain = costs is None and threshold is None  # and then nothing to check: one row takes less time than checks do
         decide = decisions.Decision() if plain else decisions.Decision.of(self._names(), costs, threshold)
-        chosen = decide(self.predict_proba(X, prior))
+        chosen = decide(self.predict_proba(X, class_prior))
         return np.asarray(self.classes_[chosen])
 
     @row_by_row
-    def predict_proba(self, X: Any, prior: Any = None) -> np.ndarray:
-        """(rows x classes) probability of each class given the row; `prior` as in `predict`."""
-        return self._answer(X, Fitted.proba) if prior is None else np.exp(self.predict_log_proba(X, prior))
+    def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
+        """(rows x classes) probability of each class given the row; `class_prior` as in `predict`."""
+        return self._answer(X, Fitted.proba) if class_prior is None else np.exp(self.predict_log_proba(X, class_prior))
 
     @row_by_row
-    def predict_log_proba(self, X: Any, prior: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """The logarithm of `predict_proba`, exact if a probability is too small for a float."""
         logs = self._answer(X, Fitted.log_proba)
-        return logs if prior is None else decisions.with_prior(logs, prior, self._names(), self.class_prior_)
+        if class_prior is None:
+            return logs
+        return decisions.with_class_prior(logs, class_prior, self._names(), self.class_prior_)
 
-    def estimate_prior(self, X: Any) -> dict[Any, float]:
+    def estimate_class_prior(self, X: Any) -> dict[Any, float]:
         """How frequent each class is among rows without a label, by EM, if only that has changed since training.
 
         It takes the probabilities at their word: if a model is overconfident, calibrate it first.
@@ -297,12 +300,12 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         check_consistent_length(y, predicted, sample_weight)
         return float(np.average(predicted == np.asarray(y), weights=sample_weight))
 
-    def evaluate(self, X: Any, y: Any, sample_weight: Any = None, prior: Any = None) -> Evaluation:
+    def evaluate(self, X: Any, y: Any, sample_weight: Any = None, class_prior: Any = None) -> Evaluation:
         """Accuracy, balanced accuracy, log-loss, Brier score, AUC, calibration and confusion on labelled rows.
 
         They should be rows the model has not learned from; rows without a label are passed over.
         """
-        return evaluate_rows(self._scored(X, y, sample_weight, prior), self.class_prior_)
+        return evaluate_rows(self._scored(X, y, sample_weight, class_prior), self.class_prior_)
 
     def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
         """A frame of rows ranked by the probability of one class, in equal parts: how many each part holds.
@@ -330,18 +333,18 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         held, names = self._held_out(X, y, folds, sample_weight)
         return chosen_threshold(held, decisions.place_of(names, of, "of"), of, rate, wanted)
 
-    def _scored(self, X: Any, y: Any, sample_weight: Any, prior: Any) -> ScoredRows:
+    def _scored(self, X: Any, y: Any, sample_weight: Any, class_prior: Any) -> ScoredRows:
         check_is_fitted(self)
         proba = None
         if engine_holding(X) is not None:
-            proba, y = answers_and_labels(self.predict_proba(X, prior), X, y)
+            proba, y = answers_and_labels(self.predict_proba(X, class_prior), X, y)
         else:
             X = inputs.opened(X, self._missing())
             y = inputs.labels_from(X, y)
         known = [value for value in list(y) if not (value is None or value != value)]
         inputs.refuse_other_labels(np.array(known, dtype=object) if known else np.array([]), self.classes_)
         labels = label_places(y, self._names())
-        proba = self.predict_proba(X, prior) if proba is None else proba
+        proba = self.predict_proba(X, class_prior) if proba is None else proba
         return scored_rows(proba, labels, inputs.filled_weights(sample_weight, len(labels)))
 
     def _held_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
@@ -468,7 +471,7 @@ class NaiveBayes(ClassEstimator):
     """Naive Bayes: columns of any kind, independent given the class.
 
     Missing cells are no evidence, and labels may be missing. With `kinds="text"`, X may be a list of documents. Costs
-    of mistakes, other class shares and thresholds are given when predicting: `predict(X, costs=..., prior=...,
+    of mistakes, other class shares and thresholds are given when predicting: `predict(X, costs=..., class_prior=...,
     threshold=...)`. With `weights="columns"`, densities, samples and queries of columns are as without.
 
     >>> import numpy as np

@@ -19,7 +19,7 @@ from softcount.fitted.fitted import Fitted
 from softcount.run.local import Threads
 
 ESTIMATE = "estimate"
-"""The value of `prior` that estimates the class shares from the rows themselves."""
+"""The value of `class_prior` that estimates the class shares from the rows themselves."""
 NEAR_ONE = 1e-6
 """Tolerance of the sum of shares: one third written with six digits, three times."""
 SETTLED, MOST_STEPS = 1e-10, 10_000
@@ -87,7 +87,7 @@ def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
 # -- class shares that differ from training
 
 
-def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+def shares_named(class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Return shares in the order of the classes, from "uniform", a sequence, or a mapping of names.
 
     Classes that are not named share the remainder as in training.
@@ -95,59 +95,63 @@ def shares_named(prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarra
     >>> shares_named({"rare": 0.1}, ["a", "b", "rare"], np.array([0.2, 0.6, 0.2])).round(3).tolist()
     [0.225, 0.675, 0.1]
     """
-    if isinstance(prior, str) and prior == "uniform":
+    if isinstance(class_prior, str) and class_prior == "uniform":
         return np.full(len(names), 1.0 / len(names))
-    if isinstance(prior, str):
-        raise DataError(f"prior={prior!r} is not known. Use shares by class, 'uniform' or 'estimate'.")
-    shares = _with_the_rest(prior, names, was) if isinstance(prior, Mapping) else _numbers(prior, "prior")
+    if isinstance(class_prior, str):
+        raise DataError(f"class_prior={class_prior!r} is not known. Use shares by class, 'uniform' or 'estimate'.")
+    named = isinstance(class_prior, Mapping)
+    shares = _with_the_rest(class_prior, names, was) if named else _numbers(class_prior, "class_prior")
     if shares.shape != (len(names),):
-        raise DataError(f"prior takes {len(names)} shares, one for every class in the order of classes_.")
+        raise DataError(f"class_prior takes {len(names)} shares, one for every class in the order of classes_.")
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= NEAR_ONE:
         listed = ", ".join(f"{share:.6g}" for share in shares[:8])
-        raise DataError(f"prior: shares are 0 or more and sum to one, but these are {listed} (sum {shares.sum():.6g}).")
+        raise DataError(
+            f"class_prior: shares are 0 or more and sum to one, but these are {listed} (sum {shares.sum():.6g})."
+        )
     return np.asarray(shares / shares.sum())
 
 
-def _with_the_rest(prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+def _with_the_rest(class_prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     shares = np.full(len(names), np.nan)
-    for name, share in prior.items():
-        place = place_of(names, name, "prior")
-        value = _numbers(share, f"the prior of {name!r}")
+    for name, share in class_prior.items():
+        place = place_of(names, name, "class_prior")
+        value = _numbers(share, f"the class_prior of {name!r}")
         if value.ndim or not 0 <= value <= 1:
-            raise DataError(f"prior: the share of {name!r} is a number from 0 to 1, not {share!r}.")
+            raise DataError(f"class_prior: the share of {name!r} is a number from 0 to 1, not {share!r}.")
         shares[place] = value
     rest = np.isnan(shares)
     left = 1.0 - shares[~rest].sum()
     if rest.any() and left < -NEAR_ONE:
-        raise DataError(f"prior: the shares named sum to {1.0 - left:.6g}, which leaves nothing for the others.")
+        raise DataError(f"class_prior: the shares named sum to {1.0 - left:.6g}, which leaves nothing for the others.")
     whole = was[rest].sum()
     shares[rest] = max(left, 0.0) * (was[rest] / whole if whole > 0 else 1.0 / max(rest.sum(), 1))
     return shares
 
 
-def with_prior(logs: np.ndarray, prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+def with_class_prior(logs: np.ndarray, class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Return log-probabilities of the classes under other class shares.
 
-    Each probability is multiplied by the ratio of new to old share, then normalised. With `prior="estimate"`, the new
-    shares are estimated from these rows.
+    Each probability is multiplied by the ratio of new to old share, then normalised. With `class_prior="estimate"`, the
+    new shares are estimated from these rows.
 
     >>> with np.printoptions(precision=4):
-    ...     print(np.exp(with_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
+    ...     print(np.exp(with_class_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
     [[0.9 0.1]]
     """
-    asked = isinstance(prior, str) and prior == ESTIMATE
-    now = estimated_shares(logs, was) if asked else shares_named(prior, names, was)
+    asked = isinstance(class_prior, str) and class_prior == ESTIMATE
+    now = estimated_shares(logs, was) if asked else shares_named(class_prior, names, was)
     gone = (was <= 0) & (now > 0)
     if gone.any():
         raise DataError(
-            f"prior: class {names[int(np.argmax(gone))]!r} had no share in training, so nothing is known of its rows."
+            f"class_prior: class {names[int(np.argmax(gone))]!r} had no share in training, so nothing is known of its "
+            "rows."
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = logs + np.where(was > 0, np.log(now) - np.log(was), -np.inf)
     peak = moved.max(axis=1, keepdims=True)
     if np.isneginf(peak).any():
         row = int(np.argmax(np.isneginf(peak[:, 0]))) + 1
-        raise DataError(f"prior: row {row} can only be of a class whose share is 0 now. Give it some share.")
+        raise DataError(f"class_prior: row {row} can only be of a class whose share is 0 now. Give it some share.")
     moved -= peak
     return np.asarray(moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)))
 

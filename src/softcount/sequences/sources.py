@@ -28,16 +28,16 @@ from softcount.table.text_columns import CELLS
 
 
 def long_table(
-    source: Source, sequence: Key | None, order: Key | None, weight: Key | None, missing: tuple[str, ...]
+    source: Source, sequence: Key | None, sort_by: Key | None, weight: Key | None, missing: tuple[str, ...]
 ) -> Steps:
-    """Rows gathered by sequence, in the order in which sequences first come, and put in order within each.
+    """Rows gathered by sequence, in the order in which sequences first come, and sorted within each.
 
-    Without an order column the rows stay as they are. Two rows of one sequence at one time raise an error.
+    Without `sort_by` the rows stay as they are. Two rows of one sequence at one time raise an error.
     """
     if sequence is None:
         raise _no_sequence_column(source)
     words = MissingWords.of(missing, source.text_file, nulls=source.verbatim)
-    for key, what in ((sequence, "sequence"), (order, "order"), (weight, "weight")):
+    for key, what in ((sequence, "sequence"), (sort_by, "sort_by"), (weight, "weight")):
         if key is not None:
             wording.refuse_unknown(source.keys, key, what)
     columns = all_columns(source)
@@ -48,7 +48,7 @@ def long_table(
         number.setdefault(names[place], len(number))
     places = np.array([number.get(name, -1) for name in names], dtype=np.int64)[places]
     names = list(number)
-    rows, notes = _sort_rows(sequence, order, names, places, columns, words)
+    rows, notes = _sort_rows(sequence, sort_by, names, places, columns, words)
     weights = None
     if weight is not None:
         weights = numbers(columns.pop(weight), words, weight, 0, padded=True)
@@ -125,24 +125,24 @@ def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tupl
         return np.asarray(spelt[places]), ()
     rank = {text: at for at, text in enumerate(sorted(set(texts)))}
     dates = all(ISO.fullmatch(text) for text in texts)
-    notes = () if dates else (f"{wording.column(key)} is text and ordered by its spelling, first {min(texts)!r}",)
+    notes = () if dates else (f"{wording.column(key)} is text and sorted by its spelling, first {min(texts)!r}",)
     return np.asarray(np.array([rank[text] for text in texts], dtype=np.int64)[places]), notes
 
 
 def _sort_rows(
     sequence: Key,
-    order: Key | None,
+    sort_by: Key | None,
     names: Sequence[Any],
     places: np.ndarray,
     columns: dict[Key, Any],
     words: MissingWords,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The rows in the order in which they are steps, and notes on how; takes the order column out of `columns`."""
-    if order is None:
+    """The rows in the order in which they are steps, and notes on how; takes the column `sort_by` out of `columns`."""
+    if sort_by is None:
         return np.argsort(places, kind="stable"), (
-            f"no order column: rows of one {sequence!r} are steps as they stand",
+            f"no sort_by column: rows of one {sequence!r} are steps as they stand",
         )
-    when, notes = _times(order, columns.pop(order), words)
+    when, notes = _times(sort_by, columns.pop(sort_by), words)
     rows = np.lexsort((when, places))
     here, at = places[rows], when[rows]
     again = np.flatnonzero((here[1:] == here[:-1]) & (at[1:] == at[:-1]))
@@ -151,13 +151,13 @@ def _sort_rows(
         step = int(again[0]) - int(np.searchsorted(here, here[again[0]])) + 2
         raise DataError(
             f"sequence {names[here[again[0]]]!r}, step {step}: rows {first + 1} and {second + 1} have the same "
-            f"{order!r}. Which comes first must be known: name another order column, or drop one of them."
+            f"{sort_by!r}. Which comes first must be known: sort by another column, or drop one of them."
         )
     moved = np.unique(here[1:][(here[1:] == here[:-1]) & (rows[1:] < rows[:-1])])
     if not len(moved):
         return rows, notes
     were = wording.count(len(moved), "sequence was", "sequences were")
-    return rows, (*notes, f"{were} not in order of {order!r} and put so, first {names[moved[0]]!r}")
+    return rows, (*notes, f"{were} not in order of {sort_by!r} and sorted, first {names[moved[0]]!r}")
 
 
 # Sequences that are nested in Python or in Arrow: lists of lists, of arrays, of frames; columns of lists.
@@ -305,7 +305,7 @@ def open_sequences(  # noqa: PLR0913
     data: Any,
     *,
     sequence: Key | None = None,
-    order: Key | None = None,
+    sort_by: Key | None = None,
     weight: Key | None = None,
     weights: Any = None,
     steps: str | None = None,
@@ -323,7 +323,8 @@ def open_sequences(  # noqa: PLR0913
     - A column of lists, from Arrow, polars or Parquet; lists of structs have several columns, and so has a
       table of several such columns.
     - A long table (a file or a frame) with a row for each step: `sequence` names the column that says which
-      sequence, `order` the one that says when, `weight` one with the weight of the whole sequence.
+      sequence, `sort_by` the one that sorts its steps (a time or a number), `weight` one with the weight of the whole
+      sequence.
     - A text file, with `steps="characters"` or "words": each line is a sequence, or with `sequence="file"` the
       whole of it. A folder of such files: each file is one. Without `steps` each file of a folder is a table of steps.
 
@@ -333,15 +334,15 @@ def open_sequences(  # noqa: PLR0913
     >>> open_sequences(["emma", "ava"]).lengths.tolist()
     [4, 3]
     >>> clicks = {"who": ["b", "a", "b"], "at": [2, 1, 1], "page": ["buy", "home", "home"]}
-    >>> found = open_sequences(clicks, sequence="who", order="at")
+    >>> found = open_sequences(clicks, sequence="who", sort_by="at")
     >>> found.names, found.lengths.tolist(), found.notes
-    (['b', 'a'], [2, 1], ("1 sequence was not in order of 'at' and put so, first 'b'",))
+    (['b', 'a'], [2, 1], ("1 sequence was not in order of 'at' and sorted, first 'b'",))
     """
     frames.refuse_elsewhere(data)
     if isinstance(data, Sequences):
         return data if weights is None else replace(data, weights=check_sequence_weights(weights, len(data)))
     words = (missing,) if isinstance(missing, str) else tuple(map(str, missing))
-    named = (sequence, order, weight)
+    named = (sequence, sort_by, weight)
     if isinstance(data, str | os.PathLike):
         path = os.fsdecode(data)
         if steps is not None:
@@ -437,9 +438,11 @@ def _no_sequence_column(source: Source) -> DataError:
 
 def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Progress | None) -> Steps:
     """The lines of a text file, or the whole of it, or the files of a folder."""
-    sequence, order, weight = named
-    if order is not None or weight is not None or sequence not in (None, LINE, FILE):
-        raise DataError("text has no columns: with steps, sequence is 'line' or 'file', and order and weight none.")
+    sequence, sort_by, weight = named
+    if sort_by is not None or weight is not None or sequence not in (None, LINE, FILE):
+        raise DataError(
+            "text has no columns: with steps, sequence is 'line' or 'file', and sort_by and weight are None."
+        )
 
     def open_text(path: str, name: str) -> Source:
         archive = archive_of(path, name, progress)
@@ -463,7 +466,7 @@ def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Pro
 
 
 def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str, ...], form: FileFormat) -> Steps:
-    sequence, order, _ = named
+    sequence, sort_by, _ = named
     if sequence is not None:
         raise DataError("in a folder each file is a sequence: leave out the name of a sequence column.")
     names = FolderArchive(path).names
@@ -471,12 +474,12 @@ def _folder_of_tables(path: str, named: tuple[Any, Any, Any], missing: tuple[str
         raise DataError(f"{path} holds no files.")
     sources = [open_source(os.path.join(path, name), missing, form, None) for name in names]
     found = stack_tables([all_columns(source) for source in sources], names, any(x.text_file for x in sources))
-    if order is None:
+    if sort_by is None:
         return found
-    wording.refuse_unknown(found.columns, order, "order")
+    wording.refuse_unknown(found.columns, sort_by, "sort_by")
     columns = dict(found.columns)
     places = np.repeat(np.arange(len(found.lengths)), found.lengths)
     words = MissingWords.of(missing, found.text_file)
-    rows, notes = _sort_rows("sequence", order, found.names, places, columns, words)
+    rows, notes = _sort_rows("sequence", sort_by, found.names, places, columns, words)
     taken = {key: column.take(frames.arrow_of(rows)) for key, column in columns.items()}
     return replace(found, columns=taken, notes=(*found.notes, *notes))

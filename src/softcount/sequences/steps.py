@@ -91,7 +91,7 @@ class Sequences(Struct, frozen=True, eq=False):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on reading: lines left out, rows put in order."""
+        """Remarks on reading: lines left out, rows sorted."""
         return self.source.notes
 
     def without_zeros(self) -> Sequences:
