@@ -20,10 +20,10 @@ MAKEFLAGS += --no-print-directory
 
 help:
 	@echo "make demo    fit the bundled table and explain a prediction"
-	@echo "make test    ruff, mypy, import layers, seams, tests and doctests"
+	@echo "make test    ruff, mypy, import layers, seams, docstrings, tests and doctests"
 	@echo "make scale   the tests of Spark, which is installed for them, and a small table of times beside MLlib"
 	@echo "make tests   only the tests and doctests"
-	@echo "make lint    only ruff, mypy, import layers, seams and size"
+	@echo "make lint    only ruff, mypy, import layers, seams, docstrings and size"
 	@echo "make size    how large the package is; fails if a figure rose above the committed one"
 	@echo "make bench   our speed beside the peers' and the machine's limit; make bench small runs one part of it,"
 	@echo "             make bench small/kmeans the lines of that part with this word"
@@ -68,6 +68,8 @@ lint: $(STAMP)
 	@$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 	@echo "== seams"
 	@$(PY) scripts/check_seams.py
+	@echo "== documentation of public objects"
+	@$(PY) scripts/check_docs.py
 	@$(MAKE) size
 
 size: $(STAMP)

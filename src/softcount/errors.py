@@ -10,6 +10,8 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
+__all__ = ["DataError", "DataWarning", "ModelFileError", "ResourceError", "SoftcountError"]
+
 HERE = os.path.dirname(__file__) + os.sep
 """The folder of this library: a warning points at the code that called it."""
 
