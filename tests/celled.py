@@ -41,7 +41,9 @@ def binned(family: Any, cells: Sequence[Any], members: Any, prior: float, how: s
     bins = range(len(edges) - 1)
     held = [[_mass(cells, members, g, k, edges) for k in bins] for g in range(len(members[0]))]
     rows = math.fsum(map(math.fsum, held))
-    pooled = [math.fsum(own[k] for own in held) / rows if rows else 1 / len(bins) for k in bins]
+    given = family.name == "histogram" and isinstance(family.bins, tuple) and family.bins[0] != "count"
+    even = float(given or not rows)  # one more row, spread evenly over given bins, which may be empty
+    pooled = [math.fsum([*(own[k] for own in held), even / len(bins)]) / (rows + even) for k in bins]
     imagined = [prior * len(bins) * share if family.name == "histogram" else prior for share in pooled]
     mode = 1.0 if family.name == "cut" else 0.0
     extra = [{"ml": 0.0, "map": each - mode}.get(how, each) for each in imagined]

@@ -29,7 +29,8 @@ from softcount.table.discretise import interval_places, level_groups, log_partit
 from softcount.table.schema import MOST_POINTS, CountedPoints, points_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
-KINDS = ("histogram", "kde", "cut", sc.Cut("mdl"), sc.Cut("width", 4), sc.Cut("count", 4), sc.KernelFamily("isj"))
+KINDS = ("histogram", "kde", "cut", sc.Cut("mdl"), sc.Cut("width", 4), sc.Cut("count", 4), sc.KernelFamily("isj"),
+         sc.HistogramFamily((-1.0, 0.0, 0.5, 9.0)))  # fmt: skip
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 

@@ -107,7 +107,15 @@ EXAMPLES = (
     ),
     *(
         example(family, "age", AGES, Cells("reals"))
-        for family in (HistogramFamily(), HistogramFamily(4), Cut(), Cut("mdl"), Cut("width", 3), Cut("count", 3))
+        for family in (
+            HistogramFamily(),
+            HistogramFamily(4),
+            HistogramFamily((0, 30, 50, 60, 99)),
+            Cut(),
+            Cut("mdl"),
+            Cut("width", 3),
+            Cut("count", 3),
+        )
     ),
     example(Normal(), "height", HEIGHTS, Cells("reals")),
     example(Normal(tied="classes"), "height", HEIGHTS, Cells("reals")),

@@ -50,6 +50,42 @@ def test_equal_widths_and_freedman_and_diaconis_are_numpys():
         np.testing.assert_array_equal(model.counts_, counts)
 
 
+EDGES = [[0, 2, 4, 4.5, 5, 10], (4.0, 4.5, 5.0), np.linspace(-5, 20, 11), pd.Series([0.0, 10.0]).to_numpy(), range(11)]
+
+
+@pytest.mark.parametrize("edges", EDGES, ids=str)
+def test_given_edges_count_as_numpy_does(edges, tmp_path):
+    values = np.concatenate([steps(), [0.0, 4.0, 4.5, 5.0, 10.0]])
+    outside = ((values < edges[0]) | (values > edges[-1])).sum()
+    counts, wanted = np.histogram(values, edges)
+    if outside:
+        with pytest.warns(sc.DataWarning, match=f"{outside} of 405 rows lie outside the edges 4 and 5 and are not"):
+            model = sc.Histogram(edges).fit(values)
+    else:
+        model = sc.Histogram(edges).fit(values)
+    np.testing.assert_array_equal(model.edges_, wanted)
+    np.testing.assert_array_equal(model.counts_, counts)
+    shares = (counts + np.diff(wanted) / (wanted[-1] - wanted[0])) / (counts.sum() + 1)
+    density = np.exp(model.score_samples((wanted[1:] + wanted[:-1]) / 2))
+    np.testing.assert_allclose(density, shares / np.diff(wanted), rtol=1e-12)
+    assert (model.score_samples([wanted[0] - 0.1, wanted[-1] + 0.1]) == -np.inf).all()
+    # NumPy has no prior row: with many rows both densities are the same.
+    many = sc.Histogram(edges).fit(np.repeat(values[(values >= wanted[0]) & (values <= wanted[-1])], 1000))
+    plain = np.histogram(values, edges, density=True)[0]
+    np.testing.assert_allclose(many.probabilities_ / np.diff(wanted), plain, atol=1e-5)
+    model.save(tmp_path / "edges.sc")
+    again = sc.load(tmp_path / "edges.sc")
+    np.testing.assert_array_equal(np.asarray(again.bins, float), wanted)
+    np.testing.assert_array_equal(again.cdf(values), model.cdf(values))
+    np.testing.assert_array_equal(clone(again).fit([4.2]).edges_, wanted)
+
+
+def test_given_edges_need_no_spread_and_count_weights():
+    assert sc.Histogram([0, 5]).fit([3.0, 3.0]).counts_.tolist() == [2]
+    weighed = sc.Histogram([0, 1, 5]).fit([0.5, 3.0, 4.0], sample_weight=[0.5, 2.0, 1.0])
+    assert weighed.counts_.tolist() == np.histogram([0.5, 3, 4], [0, 1, 5], weights=[0.5, 2, 1])[0].tolist()
+
+
 def test_equal_counts_hold_as_many_rows_each():
     model = sc.Histogram(("count", 8)).fit(steps())
     assert np.abs(model.counts_ - 50).max() <= 1
@@ -172,6 +208,14 @@ def test_scikit_learns_habits():
         (2.5, [1.0, 2.0], "whole number from 1"),
         (True, [1.0, 2.0], "whole number from 1"),
         (("count", 0), [1.0, 2.0], "whole number from 1"),
+        ([3], [1.0, 2.0], "two or more finite numbers"),
+        ([], [1.0, 2.0], "two or more finite numbers"),
+        ([0, np.nan], [1.0, 2.0], "two or more finite numbers"),
+        ([[0, 1], [1, 2]], [1.0, 2.0], "two or more finite numbers"),
+        (["a", "b"], [1.0, 2.0], "two or more finite numbers"),
+        ([0, 3, 3], [1.0, 2.0], "must ascend, but 3 is followed by 3"),
+        ([0, 3, 2], [1.0, 2.0], "must ascend, but 3 is followed by 2"),
+        ([5, 6], [1.0, 2.0], "no value lies between the edges 5 and 6"),
         ("best", [1.0, 2.0], "no rule 'best' for bins"),
         ("auto", [3.0, 3.0], "all values equal 3"),
         ("auto", [3.0], "one row only"),

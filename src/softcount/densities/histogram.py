@@ -1,10 +1,11 @@
-"""Choice of the bin edges of a histogram."""
+"""Bin edges of a histogram, given or chosen, and the density of its counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -60,22 +61,31 @@ class HistogramDensity(Struct, frozen=True, dict=True):
 
 
 def edges_of(bins: object, points: WeightedPoints) -> np.ndarray:
-    """Return the edges for these points, given a number of bins, a rule, or a rule with a number.
+    """Return the edges for these points, given a number of bins, a rule, a rule with a number, or the edges.
 
     >>> edges_of(3, WeightedPoints(np.array([0.0, 1.0, 6.0])))
     array([0., 2., 4., 6.])
     """
-    points.refuse_no_spread("there are no bins to make: a histogram needs two different values")
     rule = checked_bins(bins)
+    if (edges := given_edges(rule)) is not None:
+        return edges
+    points.refuse_no_spread("there are no bins to make: a histogram needs two different values")
     if isinstance(rule, tuple):
-        return equal_count(points, rule[1])
+        return equal_count(points, int(rule[1]))
     return RULES[rule](points) if isinstance(rule, str) else equal_width(points, rule)
 
 
-def checked_bins(bins: object) -> int | str | tuple[str, int]:
-    """Validate bins: a number of them, the name of a rule, or ("count", number)."""
+def given_edges(bins: object) -> np.ndarray | None:
+    """Return the edges if validated bins are edges."""
+    return np.array(bins) if isinstance(bins, tuple) and bins[0] != "count" else None
+
+
+def checked_bins(bins: object) -> int | str | tuple[str, int] | tuple[float, ...]:
+    """Validate bins: a number of them, the name of a rule, ("count", number), or ascending edges."""
     if isinstance(bins, (tuple, list)) and len(bins) == 2 and bins[0] == "count":
         return "count", _whole(bins[1])
+    if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str):
+        return _checked_edges(bins)
     if not isinstance(bins, str):
         return _whole(bins)
     if bins not in RULES:
@@ -83,10 +93,23 @@ def checked_bins(bins: object) -> int | str | tuple[str, int]:
     return bins
 
 
+def _checked_edges(given: Sequence[Any] | np.ndarray) -> tuple[float, ...]:
+    try:
+        edges = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.zeros(0)
+    if edges.ndim != 1 or not 2 <= len(edges) <= MOST_BINS + 1 or not np.isfinite(edges).all():
+        raise DataError(f"bins as edges are two or more finite numbers, such as [0, 10, 20, 50], not {given!r}.")
+    if (falls := np.flatnonzero(np.diff(edges) <= 0)).size:
+        before, after = edges[falls[0] : falls[0] + 2]
+        raise DataError(f"the edges of bins must ascend, but {before:g} is followed by {after:g}.")
+    return tuple(edges.tolist())
+
+
 def _whole(given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or not 1 <= given <= MOST_BINS:
         raise DataError(
-            f"bins must be a whole number from 1 to {MOST_BINS:,}, a rule, or ('count', number), not {given!r}."
+            f"bins must be a whole number from 1 to {MOST_BINS:,}, a rule, ('count', number) or edges, not {given!r}."
         )
     return int(given)
 
@@ -234,8 +257,13 @@ def shortest(points: WeightedPoints) -> np.ndarray:
 
 
 def counts_of(points: WeightedPoints, edges: np.ndarray) -> np.ndarray:
-    """Return the weight in each bin. An edge belongs to the bin that it begins, the last edge to the last bin."""
+    """Return the weight in each bin. An edge belongs to the bin that it begins, the last edge to the last bin.
+
+    Values outside the edges are not counted.
+    """
     values, weights = points.ordered
+    inside = (values >= edges[0]) & (values <= edges[-1])
+    values, weights = values[inside], weights[inside]
     where = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(where, weights, minlength=len(edges) - 1)
 

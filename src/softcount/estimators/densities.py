@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from softcount.densities.bandwidths import bandwidth_of, checked_rule
 from softcount.densities.density import ColumnDensity, ProductDensity, compress
 from softcount.densities.histogram import HistogramDensity, counts_of, edges_of
 from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_kernel, reflection_of
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError, DataWarning, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import Estimator
 from softcount.estimators.engines import needs_all_rows, row_by_row
@@ -313,14 +314,20 @@ class KernelDensity(DensityEstimator):
 
 
 class Histogram(DensityEstimator):
-    """The density of one column in steps, from its least value to its greatest.
+    """The density of one column in steps, between given edges or from its least value to its greatest.
 
     One prior row is spread evenly from the first edge to the last, so that an empty bin keeps a little mass: a density
     is (counts + width / range) / ((rows + 1) width). Outside the edges it is 0. Missing values are no evidence.
 
+    A bin includes its lower edge and excludes its upper one; the last bin includes both. With given edges, rows outside
+    them are not counted, as in `numpy.histogram`, and a warning gives their number: the density is that of the rows
+    between the edges, and integrates to 1 there.
+
     >>> model = Histogram(2).fit([0.0, 1.0, 2.0, 8.0])
     >>> model.edges_, model.counts_, np.exp(model.score_samples([1.0, 9.0]))
     (array([0., 4., 8.]), array([3., 1.]), array([0.175, 0.   ]))
+    >>> Histogram([0, 1, 2, 10]).fit([0.0, 1.0, 2.0, 8.0]).counts_
+    array([1., 1., 2.])
     """
 
     _learned: ClassVar = "edges_"
@@ -338,7 +345,17 @@ class Histogram(DensityEstimator):
         points = WeightedPoints(cells[:, 0], weights)
         self.edges_ = edges_of(self.bins, points)
         self.counts_ = counts_of(points, self.edges_)
+        self._report_outside(points)
         return self
+
+    def _report_outside(self, points: WeightedPoints) -> None:
+        low, high = self.edges_[[0, -1]]
+        outside = int(((points.values < low) | (points.values > high)).sum())
+        if outside == len(points.values):
+            raise DataError(f"no value lies between the edges {low:g} and {high:g}, so there is no density.")
+        if outside:
+            rows = f"{outside:,} of {len(points.values):,} rows"
+            warnings.warn(f"{rows} lie outside the edges {low:g} and {high:g} and are not counted.", DataWarning, 3)
 
     @property
     def _density(self) -> HistogramDensity:

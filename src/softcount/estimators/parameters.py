@@ -267,7 +267,11 @@ PARAMETERS: dict[str, Parameter] = {
     "bandwidth": _any("float, list or str", "A number, or 'scott', 'silverman', 'isj', 'sj', 'sj-dpi', 'ucv', 'cv'."),
     "exact": Parameter(bool, "Whether every sum is computed, instead of binned ones for many rows."),
     "bounds": _any("tuple, list or None", "Ends of a column, such as (0, None), at which the density is reflected."),
-    "bins": _any("int, str or tuple", "Number of equal bins, ('count', n), 'count', 'fd', 'blocks', 'mdl' or 'auto'."),
+    "bins": _any(
+        "int, str, tuple or array",
+        "Ascending edges, as in `numpy.histogram`; the number of equal bins; ('count', n) for n bins with equal "
+        "numbers of rows; or a rule: 'count', 'fd', 'blocks', 'mdl' or 'auto'.",
+    ),
     # -- words
     "weighting": _words("What a cell holds.", "count", "binary", "tf", "idf", "tfidf"),
     "idf": _words("Formula of the inverse document frequency.", "smooth", "plain", "plus-one"),

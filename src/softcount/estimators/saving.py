@@ -144,8 +144,8 @@ def setting_document(value: Any) -> Any:
     """A setting as JSON."""
     if isinstance(value, Mapping):
         return {"columns": [[setting_document(key), setting_document(part)] for key, part in value.items()]}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    if isinstance(value, (np.ndarray, range)):
+        return np.asarray(value).tolist()
     if isinstance(value, tuple):
         return {"tuple": [setting_document(part) for part in value]}
     if isinstance(value, (list, set, frozenset)):

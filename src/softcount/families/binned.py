@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr, replace
 
 from softcount.core.lazy import xlogy
 from softcount.core.twofold import Twofold
-from softcount.densities.histogram import checked_bins, edges_of, equal_count, equal_width
+from softcount.densities.histogram import checked_bins, edges_of, equal_count, equal_width, given_edges
 from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior
@@ -31,6 +31,12 @@ class BinnedCounts(PointCounts):
         """
         raise NotImplementedError
 
+    def edges(self, points: np.ndarray, counts: np.ndarray, step: float) -> np.ndarray:
+        """Return the edges of bins that hold all points, from (groups x points) rows at points, none of them empty."""
+        first, last = ends_of(points, step)
+        inner = self.inner_edges(points, counts) if len(points) > 1 else np.zeros(0)
+        return np.concatenate([[first], inner, [last]])
+
     def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
         """Return the prior rows in each bin, for this many per bin on average."""
         raise NotImplementedError
@@ -38,11 +44,7 @@ class BinnedCounts(PointCounts):
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         points, seen = seen_points(stats, setting)
         pooled = np.maximum(stats.value, 0.0).sum(axis=0)
-        edges, known = np.zeros(1), points[seen]
-        if len(known):
-            first, last = ends_of(known, setting.step)
-            inner = self.inner_edges(known, stats.value[:, seen]) if len(known) > 1 else np.zeros(0)
-            edges = np.concatenate([[first], inner, [last]])
+        edges = self.edges(points[seen], stats.value[:, seen], setting.step) if seen.any() else np.zeros(1)
         place, bins = place_of(points, edges), len(edges) - 1
         held = per_cell(pooled[None], place.astype(np.int64), bins)[0]
         alpha = self.prior_rows(scalar_prior(prior, self, max(bins, 1), setting.groups), held)
@@ -59,7 +61,8 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
     """Numbers of any shape, as shares of bins: `bins` as in `sc.Histogram`, decided by all rows together.
 
     A prior of `a` adds `a` rows per bin on average, distributed as all rows together. No bin is narrower than the
-    distance between two numbers, because it would show their rounding.
+    distance between two numbers, because it would show their rounding. Given edges are used as they are; numbers
+    outside them have a bin on either side, and empty bins have a little prior mass.
     """
 
     bins: Any = "auto"
@@ -73,6 +76,13 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "bins", checked_bins(self.bins))
 
+    def edges(self, points: np.ndarray, counts: np.ndarray, step: float) -> np.ndarray:
+        if (given := given_edges(self.bins)) is None:
+            return super().edges(points, counts, step)
+        first, last = ends_of(points, step)
+        below, above = [first] * bool(points[0] < given[0]), [last] * bool(points[-1] > given[-1])
+        return np.concatenate([below, given, above])
+
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
         pooled = steady(counts.sum(axis=0))
         if pooled.sum() <= 1:
@@ -80,6 +90,8 @@ class HistogramFamily(BinnedCounts, Struct, frozen=True):
         return between(points, np.searchsorted(points, edges_of(self.bins, WeightedPoints(points, pooled))[1:-1]))
 
     def prior_rows(self, each: float, pooled: np.ndarray) -> np.ndarray:
+        if given_edges(self.bins) is not None:
+            pooled = pooled + 1.0 / max(len(pooled), 1)  # given bins may be empty, and are still possible
         share = pooled / pooled.sum() if pooled.sum() > 0 else np.full(len(pooled), 1.0 / max(len(pooled), 1))
         return each * len(pooled) * share
 
