@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ TRAINED = 13_331
 """Two thirds of 19,997 messages."""
 SEEDS = 3
 LABELLED, UNLABELLED, DRAWS = 300, 10_000, 5
-WORDS = {"min_count": 3, "drop_top": 100}
+WORDS: dict[str, Any] = {"min_count": 3, "drop_top": 100}
 PAGE, PICTURE = Path("docs/newsgroups.md"), Path("docs/newsgroups.svg")
 Messages = tuple[np.ndarray, np.ndarray]
 
@@ -34,7 +35,7 @@ def messages(path: str) -> Messages:
 
 
 def model(prior: float) -> sc.NaiveBayes:
-    return sc.NaiveBayes(kinds=sc.Text(**WORDS), prior=prior)
+    return sc.NaiveBayes(kinds=sc.families.Text(**WORDS), prior=prior)
 
 
 def accuracy(fitted: sc.NaiveBayes, data: Messages, rows: np.ndarray) -> float:

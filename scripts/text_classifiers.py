@@ -1,4 +1,4 @@
-"""The table of docs/guide/classifier.md on text, measured again: `python scripts/text_classifiers.py SMSSpamCollection`.
+"""The table of docs/guide/classifier.md on text: `python scripts/text_classifiers.py SMSSpamCollection`.
 
 A folder or tar file of documents by class, such as 20_newsgroups.tar.gz, is measured with its headers and without.
 """

@@ -11,6 +11,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 import softcount as sc
+from softcount import families
 from softcount.classify.encode import EncodedRows, level_sizes, measured_count
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.members import Training
@@ -48,9 +49,9 @@ def _fitted(estimator: Any, X: pd.DataFrame, y: np.ndarray) -> Explored:
 
 
 KINDS = {
-    "height": sc.Normal(), "income": sc.LogNormal(), "visits": sc.Poisson(), "wait": sc.GammaFamily(),
-    "spread": sc.Student(), "tries": sc.Geometric(), "gap": sc.Exponential(), "shape": sc.KernelFamily(),
-    "lumps": sc.Spiked("normal"),
+    "height": families.Normal(), "income": families.LogNormal(), "visits": families.Poisson(), "wait": families.Gamma(),
+    "spread": families.Student(), "tries": families.Geometric(), "gap": families.Exponential(),
+    "shape": families.Kernel(), "lumps": families.Spiked("normal"),
 }  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def naive_bayes() -> Explored:
 
 def predictive_bayes() -> Explored:
     X, y = _table()
-    kinds = {"shape": sc.HistogramFamily(), "lumps": sc.Mixed("normal", 2), ("colour", "size"): "joint"}
+    kinds = {"shape": families.Histogram(), "lumps": families.Mixed("normal", 2), ("colour", "size"): "joint"}
     X = X[["height", "shape", "lumps", "colour", "size"]]
     return _fitted(sc.NaiveBayes(kinds=kinds, estimate="predictive"), X, y)
 
@@ -118,7 +119,7 @@ def network() -> Explored:
     })  # fmt: skip
     edges = [("town", "job"), ("job", "ill"), ("smokes", "ill"), ("job", "age"), ("smokes", "age"), ("ill", "visits")]
     edges.append(("job", "weight"))
-    model = sc.BayesNet(edges=edges, kinds={"visits": sc.Poisson()}, cut={"weight": 4})
+    model = sc.BayesNet(edges=edges, kinds={"visits": families.Poisson()}, cut={"weight": 4})
     return Explored(model.fit(X, "ill"), X)
 
 
@@ -151,7 +152,9 @@ def hidden_states() -> Explored:
         "heat": rng.normal(10 + 6 * (path > 0), 2), "calls": rng.poisson(1 + 4 * (path > 1)),
     })  # fmt: skip
     sequences = [part.drop(columns="day") for _, part in X.groupby("day")]
-    model = sc.HiddenMarkov(3, kinds={"calls": sc.Poisson()}, tied=["low", "high", "high"], n_init=2, random_state=0)
+    model = sc.HiddenMarkov(
+        3, kinds={"calls": families.Poisson()}, tied=["low", "high", "high"], n_init=2, random_state=0
+    )
     return Explored(model.fit(sequences), X.drop(columns="day"))
 
 
@@ -164,14 +167,14 @@ def spam() -> Explored:
     label = rng.integers(0, 2, 120)
     texts = [" ".join(rng.choice(ours if k else theirs, rng.integers(1, 9))) for k in label]
     X = pd.DataFrame({"text": texts, "length": [float(len(text)) for text in texts]})
-    model = sc.NaiveBayes(kinds={"text": sc.Text(ngrams=(1, 2), stop_words=["see"])})
+    model = sc.NaiveBayes(kinds={"text": families.Text(ngrams=(1, 2), stop_words=["see"])})
     return Explored(model.fit(X.assign(kind=np.array(["ham", "spam"])[label]), "kind"), X)
 
 
 def bernoulli_words() -> Explored:
     X = spam().rows
     y = np.where(X["text"].str.contains("cash|prize|win"), "spam", "ham")
-    kinds = {"text": sc.Text(model="bernoulli", analyzer="char_wb", ngrams=(2, 3), lowercase=False)}
+    kinds = {"text": families.Text(model="bernoulli", analyzer="char_wb", ngrams=(2, 3), lowercase=False)}
     return _fitted(sc.NaiveBayes(kinds=kinds), X, y)
 
 

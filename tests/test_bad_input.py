@@ -239,7 +239,7 @@ def test_labels_that_are_measurements_are_refused_by_row(kind):
     refused(ask[kind], "row 10", "0.25", "classes")
 
 
-@pytest.mark.parametrize("make", [sc.NaiveBayes, sc.Classifier, sc.AveragedStars, sc.BayesNet, sc.Mixture])
+@pytest.mark.parametrize("make", [sc.NaiveBayes, sc.Classifier, sc.AODE, sc.BayesNet, sc.Mixture])
 def test_a_numeric_target_is_refused_by_its_name_and_its_remedy(make):
     months = np.r_[np.arange(21), np.arange(39) % 21]
     said = ("column 'months' holds numbers", "21 different whole", "not supported", "{'months': 'categorical'}")

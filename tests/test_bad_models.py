@@ -291,8 +291,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "a block": lambda: sc.NaiveBayes(kinds={("size", "visits"): "multinormal"}),
     "a predictive block": lambda: sc.NaiveBayes(kinds={("size", "visits"): "multinormal"}, estimate="predictive"),
     "a joint block": lambda: sc.NaiveBayes(kinds={("colour", "visits"): "categorical"}),
-    "tied": lambda: sc.NaiveBayes(kinds={"size": sc.Normal(tied="both"), "visits": sc.Normal(tied="both")}),
-    "known variance": lambda: sc.NaiveBayes(kinds={"size": sc.Normal(variance=1.0)}),
+    "tied": lambda: sc.NaiveBayes(
+        kinds={"size": sc.families.Normal(tied="both"), "visits": sc.families.Normal(tied="both")}
+    ),
+    "known variance": lambda: sc.NaiveBayes(kinds={"size": sc.families.Normal(variance=1.0)}),
     "a mixture": lambda: sc.Mixture(2, kinds=KINDS, random_state=0, n_init=1),
     "a predictive mixture": lambda: sc.Mixture(2, kinds=KINDS, random_state=0, n_init=1, estimate="predictive"),
     "fixed shares": lambda: sc.NaiveBayes(kinds=KINDS, class_prior="uniform"),

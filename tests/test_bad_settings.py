@@ -27,7 +27,7 @@ BAD_KINDS = {
     "misspelt": ({"size": "nomral"}, ("'size'", "'nomral'", "Did you mean 'normal'")),
     "misspelt for all": ("nomral", ("'nomral'", "Did you mean 'normal'")),
     "unlike any": ({"size": "banana"}, ("'banana'", "Known: .*categorical.*ignore.*normal")),
-    "a class": ({"size": sc.Normal}, ("'size'", "not a kind")),
+    "a class": ({"size": sc.families.Normal}, ("'size'", "not a kind")),
     "a number": ({"size": 3}, ("'size'", "3")),
     "nothing": ({"size": None}, ("'size'", "None")),
     "text of a block": ({("colour", "size"): "text"}, ("text is for a single column",)),
@@ -68,9 +68,9 @@ BAD_PRIORS = {
     "nothing": (None, ("None",)),
     "a list": ([1, 2], (r"\[1, 2\]",)),
     "another column": ({"length": 1.0}, ("'length'", "not a column")),
-    "another family's": ({"size": sc.Beta(1, 1)}, ("normal", "Beta")),
-    "two for three": ({"colour": sc.Beta(1, 1)}, ("'colour'", "3 levels", "Dirichlet")),
-    "two of three": ({"colour": sc.Dirichlet([1, 1])}, ("'colour'", "3 levels", "one number per level")),
+    "another family's": ({"size": sc.priors.Beta(1, 1)}, ("normal", "Beta")),
+    "two for three": ({"colour": sc.priors.Beta(1, 1)}, ("'colour'", "3 levels", "Dirichlet")),
+    "two of three": ({"colour": sc.priors.Dirichlet([1, 1])}, ("'colour'", "3 levels", "one number per level")),
 }
 
 
@@ -209,12 +209,12 @@ def test_a_start_from_a_model_of_other_groups_or_families_is_refused():
 
 
 def test_families_refuse_settings_they_do_not_have():
-    refused(lambda: sc.Normal(tied="rows"), "tied='rows'", "classes")
-    refused(lambda: sc.Normal(variance=-1.0), "positive", "-1")
-    refused(lambda: sc.Normal(variance=math.nan), "positive", "nan")
-    refused(lambda: sc.Multinormal("round"), "'round'", "spherical")
-    refused(lambda: sc.Multinormal(prior_scale="rows"), "'rows'", "table")
-    refused(lambda: sc.Older(sc.NaiveBayes(kinds=KINDS).fit(FRAME, LABELS), weight=-1.0), "weight", "-1")
+    refused(lambda: sc.families.Normal(tied="rows"), "tied='rows'", "classes")
+    refused(lambda: sc.families.Normal(variance=-1.0), "positive", "-1")
+    refused(lambda: sc.families.Normal(variance=math.nan), "positive", "nan")
+    refused(lambda: sc.families.Multinormal("round"), "'round'", "spherical")
+    refused(lambda: sc.families.Multinormal(prior_scale="rows"), "'rows'", "table")
+    refused(lambda: sc.priors.Older(sc.NaiveBayes(kinds=KINDS).fit(FRAME, LABELS), weight=-1.0), "weight", "-1")
 
 
 def test_one_kind_for_every_column_of_a_file_leaves_the_target_out(tmp_path):

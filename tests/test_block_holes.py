@@ -206,7 +206,7 @@ def test_units_change_nothing(covariance: str, change: tuple[float, float]) -> N
     """Same labels, and the log-likelihood per row within 1e-9 after the change of variable."""
     offset, scale = change
     X = np.round(holed_table(250, seed=3) * 4096) / 4096
-    families = {"kinds": sc.Multinormal(covariance), "n_init": 1}
+    families = {"kinds": sc.families.Multinormal(covariance), "n_init": 1}
     one, other = mixture(X, **families), mixture(X * scale + offset, **families)
     np.testing.assert_array_equal(one.predict(X), other.predict(X * scale + offset))
     cells = (~np.isnan(X)).sum()

@@ -84,9 +84,11 @@ def test_rounded_numbers_keep_a_density_as_wide_as_their_rounding() -> None:
 def test_the_number_of_parts_is_chosen_where_nobody_gives_it() -> None:
     three = np.concatenate([RNG.normal(m, 0.4, 200) for m in (-5.0, 0.0, 5.0)])
     model = sc.NaiveBayes(kinds={"x": "mixed"}).fit({"x": three}, ["a"] * 600)
-    assert model.fitted_.model.leaves[0].family == sc.Mixed("normal", 3)
+    assert model.fitted_.model.leaves[0].family == sc.families.Mixed("normal", 3)
     corners = RNG.integers(0, 2, size=(2, 400)) + 0.1 * RNG.normal(size=(2, 400))
-    block = sc.NaiveBayes(kinds={("a", "b"): sc.Mixed()}).fit(dict(zip("ab", corners, strict=True)), ["k"] * 400)
+    block = sc.NaiveBayes(kinds={("a", "b"): sc.families.Mixed()}).fit(
+        dict(zip("ab", corners, strict=True)), ["k"] * 400
+    )
     assert block.fitted_.model.leaves[0].family.parts == 4
 
 

@@ -185,7 +185,7 @@ def test_influence_adds_up_over_the_classes_and_the_largest_is_one():
 
 def test_where_every_class_has_a_prior_of_its_own_the_whole_has_their_average():
     table = {"colour": ["red", "blue", "red", "blue", "red", "red"]}
-    prior = sc.Dirichlet([[2.0, 1.0], [1.0, 5.0]])
+    prior = sc.priors.Dirichlet([[2.0, 1.0], [1.0, 5.0]])
     model = sc.NaiveBayes(prior={"colour": prior}).fit(table, ["a", "a", "a", "b", "b", "b"])
     whole = np.array([2 + 1.5, 4 + 3.0]) / 10.5  # levels are sorted: blue, red
     groups = np.array([[1 + 2, 2 + 1], [1 + 1, 2 + 5]]) / [[6], [9]]

@@ -175,7 +175,7 @@ def test_a_classifier_of_the_columns_kept_is_one_of_its_kind():
 def test_kinds_and_blocks_stay_what_they_were():
     X = planted()
     y = np.arange(150) % 3
-    kinds: dict[Any, Any] = {(1, 3): "multinormal", 0: sc.Normal(tied="classes")}
+    kinds: dict[Any, Any] = {(1, 3): "multinormal", 0: sc.families.Normal(tied="classes")}
     found = sc.select_columns(sc.NaiveBayes(kinds=kinds), X, y)
     assert found.columns == [(1, 3)] and list(found.model.params_) == [(1, 3)]
     every = sc.select_columns(sc.NaiveBayes(kinds="normal"), X, y)

@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 import softcount as sc
 from contract.family_examples import EXAMPLES
+from softcount import conditions
 from softcount.errors import DataError
 from softcount.fitted.conditions import Condition, Piece, number_of, share_within, within
 
@@ -67,16 +68,16 @@ def close(one: dict[Any, float], other: dict[Any, float], rel: float = 1e-9) -> 
 
 
 SETS: list[tuple[str, Condition | list[Any], list[Any]]] = [
-    ("brakes", sc.any_of("disc", "rim"), ["disc", "rim"]),
+    ("brakes", conditions.any_of("disc", "rim"), ["disc", "rim"]),
     ("brakes", ["disc", "rim"], ["disc", "rim"]),
-    ("brakes", sc.not_("disc"), ["drum", "rim"]),
-    ("brakes", sc.not_("disc", "rim"), ["drum"]),
-    ("gears", sc.between(2, 7), [3, 7]),
-    ("gears", sc.above(3), [7, 21]),
-    ("gears", sc.below(3), [1]),
-    ("gears", sc.between(low=3), [3, 7, 21]),
-    ("gears", sc.not_(sc.between(2, 7)), [1, 21]),
-    ("gears", sc.any_of(1, sc.above(7)), [1, 21]),
+    ("brakes", conditions.not_("disc"), ["drum", "rim"]),
+    ("brakes", conditions.not_("disc", "rim"), ["drum"]),
+    ("gears", conditions.between(2, 7), [3, 7]),
+    ("gears", conditions.above(3), [7, 21]),
+    ("gears", conditions.below(3), [1]),
+    ("gears", conditions.between(low=3), [3, 7, 21]),
+    ("gears", conditions.not_(conditions.between(2, 7)), [1, 21]),
+    ("gears", conditions.any_of(1, conditions.above(7)), [1, 21]),
 ]
 
 
@@ -90,7 +91,7 @@ def test_a_set_of_levels_is_the_sum_over_them(made, column, condition, levels, r
 
 
 def test_two_sets_in_one_block_are_the_sum_over_both(joint) -> None:
-    given_both = {"brakes": sc.not_("disc"), "gears": sc.above(1)}
+    given_both = {"brakes": conditions.not_("disc"), "gears": conditions.above(1)}
     pairs = [{"brakes": b, "gears": g} for b, g in product(["drum", "rim"], [3, 7, 21])]
     shares = [
         joint.query("brakes", {})[p["brakes"]] * joint.query("gears", {"brakes": p["brakes"]})[p["gears"]]
@@ -103,13 +104,13 @@ def test_two_sets_in_one_block_are_the_sum_over_both(joint) -> None:
 RANGES = {
     "length": [
         (2.0, 3.0),
-        sc.above(4.5),
-        sc.below(1.0),
-        sc.not_(sc.between(2.0, 4.0)),
-        sc.any_of(sc.between(1, 2), sc.between(1.5, 4)),
+        conditions.above(4.5),
+        conditions.below(1.0),
+        conditions.not_(conditions.between(2.0, 4.0)),
+        conditions.any_of(conditions.between(1, 2), conditions.between(1.5, 4)),
     ],
-    "price": [(100.0, 200.0), sc.above(1000), sc.between(high=50)],
-    "wide": [(0.0, 0.5), sc.below(-1.0)],
+    "price": [(100.0, 200.0), conditions.above(1000), conditions.between(high=50)],
+    "wide": [(0.0, 0.5), conditions.below(-1.0)],
 }
 
 
@@ -120,7 +121,7 @@ CASES = [("bayes", c, x) for c, own in RANGES.items() for x in own] + [("net", "
 def test_a_range_is_the_integral_over_it(made, column, condition, request) -> None:
     model = request.getfixturevalue(made)
     of = "sort" if made == "net" else "(class)"
-    pieces = (condition if isinstance(condition, Condition) else sc.between(*condition)).pieces(number_of)
+    pieces = (condition if isinstance(condition, Condition) else conditions.between(*condition)).pieces(number_of)
     density, ends = model.query(column), (1e-6 if column == "price" else -12.0, 1e5 if column == "price" else 15.0)
 
     def share(x: float) -> float:
@@ -138,8 +139,8 @@ def test_whole_numbers_are_counted_one_by_one(made, request) -> None:
     model = request.getfixturevalue(made)
     of, pmf = ("sort" if made == "net" else "(class)"), model.query("visits").pdf
     for condition, held in (
-        (sc.between(2, 4), [2, 3, 4]),
-        (sc.below(2), [0, 1]),
+        (conditions.between(2, 4), [2, 3, 4]),
+        (conditions.below(2), [0, 1]),
         ([3, 30], [3, 30]),
         ((1.5, 3.2), [2, 3]),
     ):
@@ -157,7 +158,7 @@ def test_one_of_several_numbers_is_told_by_their_densities(bayes) -> None:
 
 
 def test_a_number_that_is_not_one_value_says_nothing(bayes) -> None:
-    close(bayes.query("(class)", {"length": sc.not_(3.0)}), bayes.query("(class)"))
+    close(bayes.query("(class)", {"length": conditions.not_(3.0)}), bayes.query("(class)"))
 
 
 def test_far_out_no_digit_is_lost(bayes) -> None:
@@ -165,13 +166,15 @@ def test_far_out_no_digit_is_lost(bayes) -> None:
     params = bayes.params_["length"]
     tails = norm.sf(18.0, params["mean"], np.sqrt(params["variance"])) * bayes.class_prior_
     assert tails.max() < 1e-18
-    assert bayes.query("(class)", {"length": sc.above(18)})["road"] == pytest.approx(tails[1] / tails.sum(), rel=1e-9)
+    assert bayes.query("(class)", {"length": conditions.above(18)})["road"] == pytest.approx(
+        tails[1] / tails.sum(), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("made", ["bayes", "joint", "net"])
 def test_without_a_column_every_column_is_answered(made, request) -> None:
     model = request.getfixturevalue(made)
-    known = {"brakes": sc.not_("disc"), "length": (2.0, 4.0)}
+    known = {"brakes": conditions.not_("disc"), "length": (2.0, 4.0)}
     found = model.query(given=known)
     columns = {
         "bayes": ["(class)", "price", "visits", "gears", "wide", "long"],
@@ -189,7 +192,7 @@ def test_without_a_column_every_column_is_answered(made, request) -> None:
 @pytest.mark.parametrize("made", ["bayes", "joint", "net"])
 def test_samples_keep_to_what_is_given_and_follow_the_query(made, request) -> None:
     model = request.getfixturevalue(made)
-    known = {"brakes": sc.not_("disc"), "gears": sc.between(2, 7), "length": (2.5, 4.5)}
+    known = {"brakes": conditions.not_("disc"), "gears": conditions.between(2, 7), "length": (2.5, 4.5)}
     rows = model.sample(4000, known, random_state=1)
     assert set(rows["brakes"]) == {"drum", "rim"} and set(rows["gears"]) == {3, 7}
     assert rows["length"].between(2.5, 4.5).all()
@@ -203,19 +206,22 @@ def test_a_named_target_may_be_any_but_one() -> None:
         sort=np.where(RNG.random(ROWS) < 0.3, "tandem", np.array(["city", "road"])[SORT])
     )
     model = sc.NaiveBayes().fit(frame, "sort")
-    close(model.query("brakes", {"sort": sc.not_("city")}), summed(model, "brakes", "sort", ["road", "tandem"], {}))
+    close(
+        model.query("brakes", {"sort": conditions.not_("city")}),
+        summed(model, "brakes", "sort", ["road", "tandem"], {}),
+    )
 
 
 REFUSED = [
-    ({"brakes": sc.any_of("dsc")}, "column 'brakes' has no level 'dsc'. Did you mean 'disc'"),
+    ({"brakes": conditions.any_of("dsc")}, "column 'brakes' has no level 'dsc'. Did you mean 'disc'"),
     ({"brakes": (1, 2)}, "column 'brakes' has no numbers for levels"),
     ({"length": (5, 1)}, "holds nothing"),
-    ({"length": sc.between("x", 2)}, "column 'length' holds numbers, and 'x' is none"),
-    ({"length": sc.any_of(None)}, "column 'length' holds numbers, and None is none"),
+    ({"length": conditions.between("x", 2)}, "column 'length' holds numbers, and 'x' is none"),
+    ({"length": conditions.any_of(None)}, "column 'length' holds numbers, and None is none"),
     ({"nope": (1, 2)}, "no column 'nope'"),
-    ({"gears": sc.between(8, 20)}, "leaves none of its levels possible"),
+    ({"gears": conditions.between(8, 20)}, "leaves none of its levels possible"),
     ({"wide": (0, 1), "long": (0, 1)}, "same block: together they have no exact answer"),
-    ({"visits": sc.below(0)}, "probability zero"),
+    ({"visits": conditions.below(0)}, "probability zero"),
 ]
 
 
@@ -239,7 +245,9 @@ def test_text_takes_no_condition() -> None:
         mail.query("n", {"note": ["win", "see"]})
 
 
-@pytest.mark.parametrize("call", [sc.between, sc.any_of, sc.not_], ids=lambda call: call.__name__)
+@pytest.mark.parametrize(
+    "call", [conditions.between, conditions.any_of, conditions.not_], ids=lambda call: call.__name__
+)
 def test_a_condition_of_nothing_is_refused(call) -> None:
     with pytest.raises(DataError, match=r"between has an end|any_of names"):
         call()
@@ -249,11 +257,14 @@ def test_a_condition_of_nothing_is_refused(call) -> None:
 
 ENDS = st.floats(-5, 5).map(lambda x: round(x * 2) / 2)
 SIMPLE = st.one_of(
-    st.tuples(ENDS, ENDS).map(lambda two: sc.between(min(two), max(two))),
-    ENDS.map(sc.above), ENDS.map(sc.below), ENDS.map(sc.any_of),
+    st.tuples(ENDS, ENDS).map(lambda two: conditions.between(min(two), max(two))),
+    ENDS.map(conditions.above), ENDS.map(conditions.below), ENDS.map(conditions.any_of),
 )  # fmt: skip
 NESTED = st.recursive(
-    SIMPLE, lambda own: st.one_of(own.map(sc.not_), st.lists(own, min_size=1, max_size=3).map(lambda x: sc.any_of(*x)))
+    SIMPLE,
+    lambda own: st.one_of(
+        own.map(conditions.not_), st.lists(own, min_size=1, max_size=3).map(lambda x: conditions.any_of(*x))
+    ),
 )
 
 
@@ -276,10 +287,10 @@ def test_pieces_hold_what_the_condition_allows_and_do_not_overlap(condition: Con
     assert not any(one.both(other) for i, one in enumerate(pieces) for other in pieces[:i])
 
 
-@pytest.mark.parametrize("known", [0.0, sc.any_of(0.0, 7.5), sc.not_(sc.above(0.0))], ids=str)
+@pytest.mark.parametrize("known", [0.0, conditions.any_of(0.0, 7.5), conditions.not_(conditions.above(0.0))], ids=str)
 def test_a_spike_has_a_probability_beside_which_densities_are_nothing(known) -> None:
     rain = np.where(RNG.random(ROWS) < 0.2 + 0.6 * SORT, 0.0, np.exp(RNG.normal(size=ROWS)))
-    model = sc.NaiveBayes(kinds={"rain": sc.Spiked("lognormal")}).fit({"rain": rain}, SORT)
+    model = sc.NaiveBayes(kinds={"rain": sc.families.Spiked("lognormal")}).fit({"rain": rain}, SORT)
     spikes = model.params_["rain"]["spike"] * model.class_prior_
     assert model.query("(class)", {"rain": known})[1] == pytest.approx(spikes[1] / spikes.sum(), rel=1e-9)
 
@@ -305,7 +316,7 @@ def test_what_is_above_and_below_makes_one(family) -> None:
 
 
 def test_a_column_of_hidden_parts_answers_as_its_parameters_say() -> None:
-    model = sc.NaiveBayes(kinds={"x": sc.Mixed(parts=2)}).fit({"x": VALUES}, [0, 1, 1, 0, 1] * 8)
+    model = sc.NaiveBayes(kinds={"x": sc.families.Mixed(parts=2)}).fit({"x": VALUES}, [0, 1, 1, 0, 1] * 8)
     own, answer = model.params_["x"], model.query("x")
     weights = model.class_prior_[:, None] * own["share"]
     assert answer.mean == pytest.approx((weights * own["mean"]).sum())

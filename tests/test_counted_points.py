@@ -16,6 +16,7 @@ import softcount as sc
 from contract.examples import EXAMPLES, LAWS
 from contract.models import MIXED, close, close_counts, hidden, naive_bayes
 from golden.discretise import cut_points
+from softcount import families
 from softcount.core.twofold import Twofold
 from softcount.evaluate.folds import fold_models
 from softcount.families.kernel import FACTORS
@@ -29,8 +30,10 @@ from softcount.table.discretise import interval_places, level_groups, log_partit
 from softcount.table.schema import MOST_POINTS, CountedPoints, points_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
-KINDS = ("histogram", "kde", "cut", sc.Cut("mdl"), sc.Cut("width", 4), sc.Cut("count", 4), sc.KernelFamily("isj"),
-         sc.HistogramFamily((-1.0, 0.0, 0.5, 9.0)))  # fmt: skip
+KINDS = (
+    "histogram", "kde", "cut", families.Cut("mdl"), families.Cut("width", 4), families.Cut("count", 4),
+    families.Kernel("isj"), families.Histogram((-1.0, 0.0, 0.5, 9.0)),
+)  # fmt: skip
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
@@ -59,7 +62,7 @@ def test_counts_stay_small_however_many_classes_there_are() -> None:
     for classes, columns in ((100, 30), (1_000, 30), (5_000, 4)):
         assert classes * columns * points_for(classes, columns) <= max(1 << 21, 128 * classes * columns)
     x = np.random.default_rng(0).normal(size=(1_600, 2))
-    model = sc.NaiveBayes(kinds=sc.Cut("width")).fit(x, np.arange(1_600) % 800)
+    model = sc.NaiveBayes(kinds=families.Cut("width")).fit(x, np.arange(1_600) % 800)
     assert all(model.counts_[key].shape[1] <= 1_024 for key in range(2))
 
 
@@ -132,7 +135,7 @@ def test_noise_is_not_cut_and_evaluates_as_noise() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(400, 20)), rng.choice(["a", "b"], 400)
     for rule in ("mdl", "modl"):
-        model = sc.NaiveBayes(kinds=sc.Cut(rule)).fit(x, y)
+        model = sc.NaiveBayes(kinds=families.Cut(rule)).fit(x, y)
         assert sum(len(cuts(model, key)) for key in range(20)) <= 2
 
 
@@ -149,7 +152,7 @@ def test_cuts_by_description_length_are_those_of_plain_loops() -> None:
     for seed in range(6):
         x, y = waves(400, seed)
         x = np.round(x) if seed % 2 else x
-        model = sc.NaiveBayes(kinds={"x": sc.Cut("mdl")}).fit({"x": x}, y)
+        model = sc.NaiveBayes(kinds={"x": families.Cut("mdl")}).fit({"x": x}, y)
         np.testing.assert_allclose(cuts(model), cut_points(x, (y == "1").astype(int)))
 
 
@@ -228,7 +231,7 @@ def test_groups_are_named_and_folds_make_their_own() -> None:
 def test_equal_widths_and_counts_are_of_all_rows() -> None:
     x = np.array([0.0, 1, 2, 3, 4, 5, 6, 12])
     edges = {
-        rule: sc.NaiveBayes(kinds={"x": sc.Cut(rule, 2)}).fit({"x": x}, ["a", "b"] * 4).params_["x"]["edges"][0]
+        rule: sc.NaiveBayes(kinds={"x": families.Cut(rule, 2)}).fit({"x": x}, ["a", "b"] * 4).params_["x"]["edges"][0]
         for rule in ("width", "count")
     }
     assert edges["width"].tolist() == [0.0, 5.5, 15.0] and edges["count"].tolist() == [0.0, 3.5, 15.0]
@@ -239,7 +242,7 @@ def test_a_histogram_has_the_bins_of_the_estimator() -> None:
     for bins in ("auto", 7, ("count", 9), "fd", "mdl"):
         if isinstance(bins, str) and bins not in ("auto",):
             continue
-        edges = sc.NaiveBayes(kinds={"x": sc.HistogramFamily(bins)}).fit({"x": x}, y).params_["x"]["edges"][0]
+        edges = sc.NaiveBayes(kinds={"x": families.Histogram(bins)}).fit({"x": x}, y).params_["x"]["edges"][0]
         right = sc.Histogram(bins).fit(x).edges_
         assert len(edges) == len(right)
         gaps = np.diff(np.sort(x)).max()
@@ -252,7 +255,7 @@ def test_a_histogram_has_the_bins_of_the_estimator() -> None:
 def test_bandwidths_are_those_of_the_estimator() -> None:
     x, y = waves(500)
     for rule in ("scott", "silverman", "isj", 2.5):
-        model = sc.NaiveBayes(kinds={"x": sc.KernelFamily(rule)}).fit({"x": x}, y)
+        model = sc.NaiveBayes(kinds={"x": families.Kernel(rule)}).fit({"x": x}, y)
         right = [sc.KernelDensity(bandwidth=rule).fit(x[y == name]).bandwidth_ for name in "01"]
         np.testing.assert_allclose(model.params_["x"]["bandwidth"], right, rtol=1e-6)
 
@@ -292,7 +295,7 @@ def bell(off: float, h: float) -> float:
 def test_cells_are_as_good_as_exact_sums() -> None:
     """Log-odds in the middle of cells, beside kernels summed one by one with nothing imagined."""
     x, y = waves(400, seed=5)
-    model = sc.NaiveBayes(kinds={"x": sc.KernelFamily(3.0)}, estimate="ml").fit({"x": x}, y)
+    model = sc.NaiveBayes(kinds={"x": families.Kernel(3.0)}, estimate="ml").fit({"x": x}, y)
     edges = model.params_["x"]["edges"][0]
     asked = (edges[1:] + edges[:-1])[4:100] / 2
     exact = sc.KernelDensity(bandwidth=3.0, bounds=(0.0, None), exact=True)
@@ -389,14 +392,14 @@ def test_what_learns_from_known_classes_refuses_unknown_ones(example: Any) -> No
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: sc.Cut("fayyad"), "no rule 'fayyad'.*mdl, modl, width, count"),
-        (lambda: sc.Cut("width", 0), "1, 2, 3, ... intervals, not 0"),
-        (lambda: sc.Cut("width", 2.5), "not 2.5"),
-        (lambda: sc.KernelFamily(0), "above 0"),
-        (lambda: sc.KernelFamily("wide"), "no bandwidth rule 'wide'"),
-        (lambda: sc.KernelFamily(kernel="box"), "box"),
-        (lambda: sc.HistogramFamily(0), "not 0"),
-        (lambda: sc.HistogramFamily("many"), "no rule 'many'"),
+        (lambda: families.Cut("fayyad"), "no rule 'fayyad'.*mdl, modl, width, count"),
+        (lambda: families.Cut("width", 0), "1, 2, 3, ... intervals, not 0"),
+        (lambda: families.Cut("width", 2.5), "not 2.5"),
+        (lambda: families.Kernel(0), "above 0"),
+        (lambda: families.Kernel("wide"), "no bandwidth rule 'wide'"),
+        (lambda: families.Kernel(kernel="box"), "box"),
+        (lambda: families.Histogram(0), "not 0"),
+        (lambda: families.Histogram("many"), "no rule 'many'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any, said: str) -> None:
@@ -428,7 +431,7 @@ def test_columns_of_next_to_nothing_are_learned(kind: str, column: list[Any]) ->
 def test_one_class_is_one_interval() -> None:
     model = sc.NaiveBayes(kinds={"x": "cut"}).fit({"x": [1.0, 2.0, 3.0]}, ["a"] * 3)
     assert not len(cuts(model)) and model.params_["x"]["probability"].sum() == pytest.approx(1.0)
-    family, counts = sc.Cut(), Twofold.of(np.zeros((2, 3)))
+    family, counts = families.Cut(), Twofold.of(np.zeros((2, 3)))
     assert len(family.hyper(1.0, counts, model.fitted_.model.nodes["x"].setting)["edges"]) == 1
 
 

@@ -101,7 +101,7 @@ BLOCKS = {
     "joint": {("colour", "shape"): "categorical", "size": "normal"},
     "multinormal": {("size", "length"): "multinormal", "colour": "categorical"},
     "multinomial": {("visits", "seeds"): "multinomial"},
-    "tied": {"size": sc.Normal(tied="classes"), "length": sc.Normal(tied="classes")},
+    "tied": {"size": sc.families.Normal(tied="classes"), "length": sc.families.Normal(tied="classes")},
     "lognormal": {"mass": "lognormal", "visits": "poisson"},
 }
 
@@ -199,7 +199,7 @@ def test_holes_in_a_correlated_block_are_filled_by_em_in_every_fold():
 
 
 def test_an_older_models_counts_are_behind_every_fold():
-    older = sc.Older(sc.NaiveBayes(kinds=KINDS).fit(*fruit(40, seed=9)), weight=3.0)
+    older = sc.priors.Older(sc.NaiveBayes(kinds=KINDS).fit(*fruit(40, seed=9)), weight=3.0)
     found = evaluated(FRAME, Y, prior=older)
     agrees(found, refitted(FRAME, Y, prior=older))
     assert abs(found.log_loss - evaluated(FRAME, Y).log_loss) > 1e-4
@@ -495,7 +495,7 @@ def as_the_peer(found: Evaluation, peer) -> None:
 @pytest.mark.parametrize("model", THEIRS)
 @pytest.mark.parametrize("share", [None, 0.3])
 def test_words_that_no_training_row_holds_are_no_evidence(model, share):
-    documents, kinds = notes(), {"note": sc.Text(model)}
+    documents, kinds = notes(), {"note": sc.families.Text(model)}
     how = {"class_prior": "uniform"} if model == "complement" else {}
     found = evaluated(pd.DataFrame({"note": documents}), Y, kinds, folds=5, share=share, **how)
     part = folds_of(150, 5, 0, share)
@@ -509,7 +509,7 @@ def test_real_messages_are_judged_as_by_a_pipeline_of_the_training_rows(data, mo
     lines = data("sms_spam/SMSSpamCollection").read_text(encoding="utf-8").splitlines()
     y, documents = zip(*(line.split("\t", 1) for line in lines), strict=True)
     how = {"class_prior": "uniform"} if model == "complement" else {}
-    found = evaluated(pd.DataFrame({"note": documents}), list(y), {"note": sc.Text(model)}, share=share, **how)
+    found = evaluated(pd.DataFrame({"note": documents}), list(y), {"note": sc.families.Text(model)}, share=share, **how)
     met: dict[tuple, int] = {}
     bags = CountVectorizer().fit_transform(documents).sorted_indices()
     units = [met.setdefault((*bag.indices, *bag.data), len(met)) for bag in bags]

@@ -27,14 +27,14 @@ TABLES = {
     "one column twice": np.repeat(RNG.normal(size=(30, 1)), 2, axis=1),
 }
 SHAPES: dict[str, Any] = {
-    "full": {("a", "b"): sc.Multinormal("full")},
-    "tied": {("a", "b"): sc.Multinormal("tied")},
-    "diagonal block": {("a", "b"): sc.Multinormal("diagonal")},
-    "spherical block": {("a", "b"): sc.Multinormal("spherical")},
-    "diag": sc.Normal(),
-    "spherical": sc.Normal(tied="columns"),
-    "tied diag": sc.Normal(tied="classes"),
-    "tied spherical": sc.Normal(tied="both"),
+    "full": {("a", "b"): sc.families.Multinormal("full")},
+    "tied": {("a", "b"): sc.families.Multinormal("tied")},
+    "diagonal block": {("a", "b"): sc.families.Multinormal("diagonal")},
+    "spherical block": {("a", "b"): sc.families.Multinormal("spherical")},
+    "diag": sc.families.Normal(),
+    "spherical": sc.families.Normal(tied="columns"),
+    "tied diag": sc.families.Normal(tied="classes"),
+    "tied spherical": sc.families.Normal(tied="both"),
     "categorical": "categorical",
 }
 
@@ -158,8 +158,8 @@ def test_a_width_that_all_classes_share_is_mended_by_the_small_class_that_made_i
     [
         sc.Classifier(n_jobs=1),
         sc.NaiveBayes(kinds={"a": "normal", "b": "lognormal", "c": "poisson"}, n_jobs=1),
-        sc.NaiveBayes(kinds={("a", "b"): sc.Multinormal()}, n_jobs=1),
-        sc.AveragedStars(n_jobs=1),
+        sc.NaiveBayes(kinds={("a", "b"): sc.families.Multinormal()}, n_jobs=1),
+        sc.AODE(n_jobs=1),
         sc.Mixture(2, n_jobs=1),
         sc.GaussianMixture(2, n_jobs=1),
         sc.KMeans(2, n_jobs=1),
@@ -174,7 +174,7 @@ def test_a_finite_row_has_finite_probabilities_or_a_clear_error(model: Any) -> N
     classes = np.arange(90) % 3
     frame = pd.DataFrame({"a": rng.normal(size=90) + classes, "b": rng.lognormal(size=90) * (1 + classes)})
     frame = frame.assign(c=rng.poisson(3.0 + classes).astype(float))
-    supervised = isinstance(model, (sc.Classifier, sc.NaiveBayes, sc.AveragedStars))
+    supervised = isinstance(model, (sc.Classifier, sc.NaiveBayes, sc.AODE))
     model = clone(model).fit(frame, classes) if supervised else clone(model).fit(frame)
     for column in frame:
         for cell in (1e155, 1.7e308, -1.7e308, 1e-320):

@@ -39,7 +39,7 @@ def made_up(groups: int, rows: int = 60) -> tuple[dict[str, Any], list[str]]:
 @pytest.mark.parametrize("groups", [2, 3, 5, 8])
 def test_elsewhere_is_the_other_class_of_a_model_of_two(groups: int, model: Any) -> None:
     table, names = made_up(groups)
-    kinds = KINDS | {"note": sc.Text(model)}
+    kinds = KINDS | {"note": sc.families.Text(model)}
     fitted = sc.NaiveBayes(kinds=kinds).fit(table, names).fitted_
     for name, counts in zip(fitted.names, elsewhere(fitted), strict=True):
         found = pooled(fitted, counts)
@@ -77,7 +77,7 @@ def test_a_single_class_is_the_same_elsewhere() -> None:
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_cards_columns_and_marking_words_name_the_same_words(groups: int, model: Any) -> None:
     table, names = made_up(groups, 200)
-    nb = sc.NaiveBayes(kinds=KINDS | {"note": sc.Text(model)}).fit(table, names)
+    nb = sc.NaiveBayes(kinds=KINDS | {"note": sc.families.Text(model)}).fit(table, names)
     ranked = arrow(nb.marking_words(n=5)).to_pylist()
     lines = arrow(nb.influence(per_class=True)).to_pylist()
     per_class = {line["class"]: line["words"] for line in lines if line["column"] == "note"}
@@ -122,4 +122,7 @@ def test_without_counts_words_are_ranked_as_if_classes_were_of_one_size(counts: 
 def test_words_equally_likely_everywhere_set_no_group_apart() -> None:
     leaf = sc.NaiveBayes(kinds={"note": "text"}).fit({"note": ["ink pot pen", "pot pen ink"]}, ["a", "b"])
     setting = leaf.fitted_.model.nodes["note"].setting
-    assert sc.Text().describe({"probability": np.full((3, 3), 1 / 3)}, setting) == ["nothing that sets it apart"] * 3
+    assert (
+        sc.families.Text().describe({"probability": np.full((3, 3), 1 / 3)}, setting)
+        == ["nothing that sets it apart"] * 3
+    )

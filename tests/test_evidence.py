@@ -161,13 +161,13 @@ def test_a_correlated_block_is_a_chain_of_student_predictions() -> None:
 def test_a_prior_in_the_users_own_words_is_the_one_integrated() -> None:
     seen = np.array([[1.0, 2.0], [2.5, 0.5], [3.0, 4.0], [-1.0, 2.0]])
     frame = pd.DataFrame(seen, columns=["x", "y"])
-    alone = sc.NormalInverseChi2(mean=1.0, kappa=2.0, nu=3.0, variance=4.0)
-    together = sc.NormalInverseWishart([0.0, 1.0], 2.0, 4.0, [[2.0, 0.5], [0.5, 3.0]])
+    alone = sc.priors.NormalInverseChi2(mean=1.0, kappa=2.0, nu=3.0, variance=4.0)
+    together = sc.priors.NormalInverseWishart([0.0, 1.0], 2.0, 4.0, [[2.0, 0.5], [0.5, 3.0]])
     model = fitted(frame[["x"]], {"x": "normal"}, prior={"x": alone})
     assert evidence(model) == pytest.approx(alone.log_evidence(seen[:, 0]), rel=1e-11)
     model = fitted(frame, {("x", "y"): "multinormal"}, prior={("x", "y"): together})
     assert evidence(model) == pytest.approx(together.log_evidence(seen), rel=1e-11)
-    known = sc.NormalKnownVariance(mean=1.0, mean_variance=3.0, variance=2.0)
+    known = sc.priors.NormalKnownVariance(mean=1.0, mean_variance=3.0, variance=2.0)
     model = fitted(frame[["x"]], {"x": "normal"}, prior={"x": known})
     assert evidence(model) == pytest.approx(known.log_evidence(seen[:, 0]), rel=1e-11)
 
@@ -194,13 +194,13 @@ def known_groups(kinds: Any, block: np.ndarray, sides: Sequence[int]) -> float:
 
 @pytest.mark.parametrize("tied", [None, "classes", "columns", "both"])
 def test_a_shared_variance_is_integrated_once(tied: Any) -> None:
-    found = known_groups({"x": sc.Normal(tied=tied), "y": sc.Normal(tied=tied)}, PAIRS, SIDES)
+    found = known_groups({"x": sc.families.Normal(tied=tied), "y": sc.families.Normal(tied=tied)}, PAIRS, SIDES)
     assert found == pytest.approx(chain_of_numbers(PAIRS, SIDES, PLACES[tied]), rel=1e-9)
 
 
 @pytest.mark.parametrize(("covariance", "tied"), [("diagonal", None), ("spherical", "columns")])
 def test_blocks_without_correlation_are_columns(covariance: Any, tied: Any) -> None:
-    found = known_groups({("x", "y"): sc.Multinormal(covariance)}, PAIRS, SIDES)
+    found = known_groups({("x", "y"): sc.families.Multinormal(covariance)}, PAIRS, SIDES)
     assert found == pytest.approx(chain_of_numbers(PAIRS, SIDES, PLACES[tied]), rel=1e-9)
 
 

@@ -10,7 +10,7 @@ import pytest
 import softcount as sc
 from small_tables import fruit, mixture, refused
 from softcount.core.counts import ROOT
-from softcount.families import Family, GammaFamily, Multinormal, Normal
+from softcount.families import Family, Gamma, Multinormal, Normal
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import prepare
 from softcount.learn.settings import Plan
@@ -122,7 +122,7 @@ def test_passes_are_counted_and_limited() -> None:
     assert not ended.converged_ and ended.n_iter_ <= 12 and (np.diff(ended.trace_) >= 0).all()
 
 
-class ByDifferences(GammaFamily, frozen=True):
+class ByDifferences(Gamma, frozen=True):
     """A gamma column that does not say its slope."""
 
     slope = Family.slope
@@ -130,7 +130,7 @@ class ByDifferences(GammaFamily, frozen=True):
 
 def test_a_family_without_a_slope_of_its_own_is_finished_by_differences() -> None:
     rows, how = np.exp(overlapping(300)), {"finish": "lbfgs", "n_init": 1, "random_state": 0}
-    own, plain = (sc.Mixture(2, kinds=family, **how).fit(rows) for family in (GammaFamily(), ByDifferences()))
+    own, plain = (sc.Mixture(2, kinds=family, **how).fit(rows) for family in (Gamma(), ByDifferences()))
     assert plain.converged_ and plain.trace_[-1] == pytest.approx(own.trace_[-1], abs=1e-6)
 
 

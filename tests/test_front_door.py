@@ -28,7 +28,7 @@ CLASSES: dict[str, tuple[list[str], Any]] = {
     "semi-supervised": (["--model", "naive-bayes", "--unlabelled-weight", "1"], sc.NaiveBayes(unlabelled_weight=1)),
     "ensemble": ([], sc.Classifier()),
     "ensemble with text": (["--kind", "note=text"], sc.Classifier(kinds={"note": "text"})),
-    "AODE": (["--model", "averaged"], sc.AveragedStars()),
+    "AODE": (["--model", "aode"], sc.AODE()),
     "tree-augmented": (["--net", "tan", "--folds", "0"], sc.BayesNet("tan", prior="row", random_state=0)),
     "network by search": (
         ["--net", "search", "--criterion", "bdeu", "--folds", "0"],

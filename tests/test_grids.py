@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 import softcount as sc
+from softcount import images
 from softcount.estimators.column_choice import held_out_columns
 from softcount.images import adjacency
 
@@ -27,8 +28,8 @@ DIGITS, DIGIT = load_digits(return_X_y=True)
 
 
 def test_maps_of_digits_are_their_means():
-    maps = sc.class_maps(DIGITS, DIGIT, (8, 8))
-    apart = sc.class_maps(DIGITS, DIGIT, (8, 8), contrast=True)
+    maps = images.class_maps(DIGITS, DIGIT, (8, 8))
+    apart = images.class_maps(DIGITS, DIGIT, (8, 8), contrast=True)
     assert list(maps) == list(range(10))
     for digit in range(10):
         mean = DIGITS[digit == DIGIT].mean(axis=0)
@@ -38,7 +39,7 @@ def test_maps_of_digits_are_their_means():
 
 def test_holes_are_left_out_of_means_and_labels_may_have_gaps():
     X = pd.DataFrame({"a": [1.0, 3.0, np.nan, 100.0], "b": [np.nan, np.nan, 5.0, 100.0]})
-    maps = sc.class_maps(X, ["u", "u", "v", None], (2,))
+    maps = images.class_maps(X, ["u", "u", "v", None], (2,))
     np.testing.assert_array_equal(maps["u"], [2.0, np.nan])
     np.testing.assert_array_equal(maps["v"], [np.nan, 5.0])
 
@@ -48,9 +49,9 @@ def test_holes_are_left_out_of_means_and_labels_may_have_gaps():
 
 def test_rank_accuracy_by_hand():
     proba = [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.4, 0.4, 0.2]]
-    assert sc.rank_accuracy(["a", "a", "a"], proba, ["a", "b", "c"]) == pytest.approx((1 + 1 + 0.75) / 3)
-    assert sc.rank_accuracy(["b", "c", None], proba, ["a", "b", "c"]) == pytest.approx((0.5 + 0) / 2)
-    assert sc.rank_accuracy([0, 1], [[0.9, 0.1], [0.2, 0.8]]) == 1.0
+    assert images.rank_accuracy(["a", "a", "a"], proba, ["a", "b", "c"]) == pytest.approx((1 + 1 + 0.75) / 3)
+    assert images.rank_accuracy(["b", "c", None], proba, ["a", "b", "c"]) == pytest.approx((0.5 + 0) / 2)
+    assert images.rank_accuracy([0, 1], [[0.9, 0.1], [0.2, 0.8]]) == 1.0
 
 
 @settings(max_examples=40, deadline=None)
@@ -64,7 +65,7 @@ def test_rank_accuracy_counts_the_classes_below(classes, seed):
         others = [value for k, value in enumerate(row) if k != label]
         each.append(sum(1.0 if value < row[label] else 0.5 if value == row[label] else 0.0 for value in others))
     expected = np.mean(each) / (classes - 1)
-    assert sc.rank_accuracy(labels, proba, np.arange(classes)) == pytest.approx(expected, rel=1e-12)
+    assert images.rank_accuracy(labels, proba, np.arange(classes)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_rank_accuracy_refuses_what_it_cannot_rank():
@@ -75,7 +76,7 @@ def test_rank_accuracy_refuses_what_it_cannot_rank():
         (["a", "b"], [[0.5, np.nan], [0.5, 0.5]], None, "row 1 holds NaN"),
     ):
         with pytest.raises(sc.DataError, match=said):
-            sc.rank_accuracy(y, proba, classes)
+            images.rank_accuracy(y, proba, classes)
 
 
 # Where classes can be told apart
@@ -102,7 +103,7 @@ def test_the_map_is_what_refits_of_every_neighbourhood_say():
     X = rng.normal(np.outer(np.arange(60) % 3, rng.normal(size=12)), 2.0)
     X[rng.random(X.shape) < 0.05] = np.nan
     X[:, 5] = 7.0  # constant, so left out
-    found = sc.neighbourhood_accuracy(X, y, (3, 4))
+    found = images.neighbourhood_accuracy(X, y, (3, 4))
     folds, near = held_out_columns(sc.NaiveBayes(), X, y).folds, adjacency((3, 4)).toarray() > 0
     for place in range(12):
         columns = [j for j in np.flatnonzero(near[place]) if j != 5]
@@ -120,7 +121,7 @@ def test_a_planted_region_is_found_in_a_volume():
     sort = np.arange(160) % 2
     volume = rng.normal(size=(160, 8, 9, 10))
     volume[:, 2:5, 3:6, 6:9] += 0.7 * sort[:, None, None, None]
-    found = sc.neighbourhood_accuracy(volume.reshape(160, -1), sort, (8, 9, 10))
+    found = images.neighbourhood_accuracy(volume.reshape(160, -1), sort, (8, 9, 10))
     assert np.abs(np.array(found.best) - [3, 4, 7]).max() <= 1
     assert found.accuracy[3, 4, 7] > 0.85 and found.accuracy.shape == (8, 9, 10)
     far = found.accuracy.copy()
@@ -131,10 +132,10 @@ def test_a_planted_region_is_found_in_a_volume():
 def test_settings_and_a_named_target_are_kept():
     codes = (DIGITS[:300] // 6).astype(int)
     frame = pd.DataFrame(codes, columns=[f"p{k}" for k in range(64)]).assign(digit=DIGIT[:300])
-    named = sc.neighbourhood_accuracy(frame, "digit", (8, 8), model=sc.NaiveBayes(prior=0.5, kinds=None))
-    bare = sc.neighbourhood_accuracy(codes, DIGIT[:300], (8, 8), model=sc.NaiveBayes(prior=0.5))
+    named = images.neighbourhood_accuracy(frame, "digit", (8, 8), model=sc.NaiveBayes(prior=0.5, kinds=None))
+    bare = images.neighbourhood_accuracy(codes, DIGIT[:300], (8, 8), model=sc.NaiveBayes(prior=0.5))
     np.testing.assert_allclose(named.accuracy, bare.accuracy)
-    alone = sc.neighbourhood_accuracy(codes, DIGIT[:300], (8, 8), radius=0)
+    alone = images.neighbourhood_accuracy(codes, DIGIT[:300], (8, 8), radius=0)
     assert alone.accuracy.max() < bare.accuracy.max()
 
 
@@ -147,18 +148,18 @@ def test_a_grid_of_another_size_is_refused():
         (64, "sizes of the grid"),
     ):
         with pytest.raises(sc.DataError, match=said):
-            sc.class_maps(DIGITS[:20], DIGIT[:20], shape)
+            images.class_maps(DIGITS[:20], DIGIT[:20], shape)
         with pytest.raises(sc.DataError, match=said):
-            sc.neighbourhood_accuracy(DIGITS[:20], DIGIT[:20], shape)
+            images.neighbourhood_accuracy(DIGITS[:20], DIGIT[:20], shape)
     with pytest.raises(sc.DataError, match="columns of numbers"):
-        sc.class_maps([["a", "b"]], ["u"], (2,))
+        images.class_maps([["a", "b"]], ["u"], (2,))
     with pytest.raises(sc.DataError, match="3 dimensions"):
-        sc.class_maps(DIGITS[:20].reshape(20, 8, 8), DIGIT[:20], (8, 8))
+        images.class_maps(DIGITS[:20].reshape(20, 8, 8), DIGIT[:20], (8, 8))
     with pytest.raises(sc.DataError, match="radius must be a whole number"):
-        sc.neighbourhood_accuracy(DIGITS[:20], DIGIT[:20], (8, 8), radius=-1)
+        images.neighbourhood_accuracy(DIGITS[:20], DIGIT[:20], (8, 8), radius=-1)
     with pytest.raises(sc.DataError, match="block"):
         blocks = sc.NaiveBayes(kinds={(20, 21): "multinormal"})
-        sc.neighbourhood_accuracy(DIGITS[:50], DIGIT[:50], (8, 8), model=blocks)
+        images.neighbourhood_accuracy(DIGITS[:50], DIGIT[:50], (8, 8), model=blocks)
 
 
 # Pictures
@@ -181,7 +182,7 @@ def decoded(content: bytes) -> np.ndarray:
 
 
 def test_a_png_has_a_colour_for_every_place(tmp_path: Path):
-    sc.save_maps(np.array([[-2.0, 0.0], [np.nan, 2.0]]), tmp_path / "map.png")
+    images.save_maps(np.array([[-2.0, 0.0], [np.nan, 2.0]]), tmp_path / "map.png")
     pixels = decoded((tmp_path / "map.png").read_bytes())
     colours = {tuple(colour) for colour in pixels.reshape(-1, 3).tolist()}
     assert colours == {(26, 76, 140), (250, 250, 250), (225, 225, 225), (150, 28, 42), (255, 255, 255)}
@@ -191,25 +192,25 @@ def test_a_png_has_a_colour_for_every_place(tmp_path: Path):
 def test_every_grid_is_drawn(tmp_path: Path, shape: tuple[int, ...]):
     maps = {name: np.random.default_rng(0).random(shape) for name in ("one", "two")}
     for ending in ("png", "svg"):
-        sc.save_maps(maps, tmp_path / f"maps.{ending}", centre=0.5)
+        images.save_maps(maps, tmp_path / f"maps.{ending}", centre=0.5)
     assert decoded((tmp_path / "maps.png").read_bytes()).size
     root = ElementTree.parse(tmp_path / "maps.svg").getroot()
-    images = [node for node in root.iter() if node.tag.endswith("image")]
-    assert len(images) == 3  # two maps and the scale
-    for image in images:
+    pictures = [node for node in root.iter() if node.tag.endswith("image")]
+    assert len(pictures) == 3  # two maps and the scale
+    for image in pictures:
         content = b64decode(image.get("href").partition(",")[2])
         assert decoded(content).shape[:2] == (int(image.get("height")), int(image.get("width")))
 
 
 def test_one_value_everywhere_can_be_drawn(tmp_path: Path):
-    sc.save_maps(np.zeros((2, 2)), tmp_path / "zero.svg")
-    sc.save_maps(np.ones((2, 2)), tmp_path / "one.svg", centre=1.0)
+    images.save_maps(np.zeros((2, 2)), tmp_path / "zero.svg")
+    images.save_maps(np.ones((2, 2)), tmp_path / "one.svg", centre=1.0)
     assert ElementTree.parse(tmp_path / "one.svg") is not None
 
 
 def test_names_are_text_and_nothing_else(tmp_path: Path):
     name = '</text><script>alert("1")</script>\x1b[31m'
-    sc.save_maps({name: np.eye(2)}, tmp_path / "map.svg", title=name)
+    images.save_maps({name: np.eye(2)}, tmp_path / "map.svg", title=name)
     written = (tmp_path / "map.svg").read_text()
     assert "<script>" not in written and "\x1b" not in written
     assert sum(node.tag.endswith("script") for node in ElementTree.fromstring(written).iter()) == 0
@@ -225,5 +226,5 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path):
         ([["a"]], "map.svg", "does not hold numbers"),
     ):
         with pytest.raises(sc.DataError, match=said):
-            sc.save_maps(maps, tmp_path / name)
+            images.save_maps(maps, tmp_path / name)
         assert not (tmp_path / name).exists()

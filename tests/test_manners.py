@@ -101,7 +101,7 @@ def test_an_array_or_a_file_gives_arrow(tmp_path: Path) -> None:
 
 
 BLOCK = {("size", "mass"): "multinormal"}
-SET = {"mass": sc.Normal(tied="classes"), "size": "student"}
+SET = {"mass": sc.families.Normal(tied="classes"), "size": "student"}
 
 
 @pytest.mark.parametrize("kinds", [None, BLOCK, SET], ids=["guessed", "block", "settings"])

@@ -33,7 +33,7 @@ def labels(n: int, classes: int) -> list[str]:
 
 
 def fitted(documents: list[str | None], y: list[str], model: str = "multinomial", **settings: object) -> sc.NaiveBayes:
-    return sc.NaiveBayes(kinds={"note": sc.Text(model)}, **settings).fit({"note": documents}, y)  # type: ignore[arg-type]
+    return sc.NaiveBayes(kinds={"note": sc.families.Text(model)}, **settings).fit({"note": documents}, y)  # type: ignore[arg-type]
 
 
 # -- words that mark a class
@@ -126,7 +126,7 @@ def test_a_single_class_has_its_most_frequent_words():
 
 def test_every_column_of_text_is_listed_or_the_one_asked_for():
     X = {"a": ["free call", "love mum", "free prize", "mum home"], "b": ["x1 x2", "y1 y2", "x1 x3", "y1 y3"]}
-    nb = sc.NaiveBayes(kinds={"a": "text", "b": sc.Text("bernoulli")}).fit(X, list("shsh"))
+    nb = sc.NaiveBayes(kinds={"a": "text", "b": sc.families.Text("bernoulli")}).fit(X, list("shsh"))
     assert set(nb.marking_words()["column"].to_pylist()) == {"a", "b"}
     assert set(nb.marking_words(key="b")["column"].to_pylist()) == {"b"}
     assert set(nb.explain_words(X, row=2)["column"].to_pylist()) == {"a", "b"}
@@ -154,7 +154,7 @@ def test_words_add_up_to_the_columns_figure(model, estimate, documents, classes,
         return
     rows: list[str | None] = [f"{document} the" for document in documents]
     X = {"note": [None, *rows[1:]] if gap else rows, "size": np.arange(len(rows)) * 0.37}
-    nb = sc.NaiveBayes(kinds={"note": sc.Text(model), "size": "normal"}, estimate=estimate)  # type: ignore[arg-type]
+    nb = sc.NaiveBayes(kinds={"note": sc.families.Text(model), "size": "normal"}, estimate=estimate)  # type: ignore[arg-type]
     nb.fit(X, labels(len(rows), classes))
     figures = nb.explain(X)["note"].to_pylist()
     for row in range(min(len(rows), 4)):
@@ -232,7 +232,7 @@ def test_a_document_may_be_given_as_a_string():
 
 def test_a_row_far_down_a_table_is_found():
     documents = [f"free call w{i}" if i % 2 else f"love mum w{i}" for i in range(9000)]
-    nb = sc.NaiveBayes(kinds={"note": sc.Text()}).fit({"note": documents}, ["sh"[i % 2] for i in range(9000)])
+    nb = sc.NaiveBayes(kinds={"note": sc.families.Text()}).fit({"note": documents}, ["sh"[i % 2] for i in range(9000)])
     assert "w8765" in nb.explain_words(pa.table({"note": documents}), row=8765)["word"].to_pylist()
 
 

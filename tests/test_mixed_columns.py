@@ -17,7 +17,9 @@ HALF = ["p", "q"] * 200
 
 
 def test_parts_are_what_scikit_learn_finds() -> None:
-    model = sc.NaiveBayes(kinds={"x": sc.Mixed("normal", 2)}, estimate="ml", tol=1e-12).fit({"x": TWO}, ["p"] * 400)
+    model = sc.NaiveBayes(kinds={"x": sc.families.Mixed("normal", 2)}, estimate="ml", tol=1e-12).fit(
+        {"x": TWO}, ["p"] * 400
+    )
     peer = GaussianMixture(2, tol=1e-10, max_iter=5000, reg_covar=0.0, random_state=0).fit(TWO[:, None])
     order, mine = np.argsort(peer.means_.ravel()), model.params_["x"]
     np.testing.assert_allclose(mine["share"][0], peer.weights_[order], rtol=1e-5)
@@ -28,7 +30,7 @@ def test_parts_are_what_scikit_learn_finds() -> None:
 
 def test_a_block_is_scikit_learns_diagonal_mixture() -> None:
     rows = np.stack([TWO, np.where(TWO < 0, 10.0, -10.0) + RNG.normal(size=400)], axis=1)
-    kinds = {(0, 1): sc.Mixed("normal", 2)}
+    kinds = {(0, 1): sc.families.Mixed("normal", 2)}
     model = sc.NaiveBayes(kinds=kinds, estimate="ml", tol=1e-12).fit(rows, ["p"] * 400)
     peer = GaussianMixture(2, covariance_type="diag", tol=1e-10, reg_covar=0.0, random_state=0).fit(rows)
     order = np.argsort(peer.means_[:, 0])
@@ -37,7 +39,7 @@ def test_a_block_is_scikit_learns_diagonal_mixture() -> None:
 
 
 def test_one_part_is_a_normal_column() -> None:
-    one = sc.NaiveBayes(kinds={"x": sc.Mixed("normal", 1)}).fit({"x": TWO}, HALF)
+    one = sc.NaiveBayes(kinds={"x": sc.families.Mixed("normal", 1)}).fit({"x": TWO}, HALF)
     plain = sc.NaiveBayes(kinds={"x": "normal"}).fit({"x": TWO}, HALF)
     np.testing.assert_allclose(one.predict_proba({"x": TWO}), plain.predict_proba({"x": TWO}), atol=1e-12)
 
@@ -56,7 +58,7 @@ def test_a_cell_of_a_block_tells_of_the_other() -> None:
 def test_rounded_numbers_have_no_part_narrower_than_the_rounding() -> None:
     ages = np.round(RNG.normal(40.0, 10.0, 400))
     ages[:200] = 40.0
-    model = sc.NaiveBayes(kinds={"age": sc.Mixed("normal", 2)}, estimate="ml").fit({"age": ages}, HALF)
+    model = sc.NaiveBayes(kinds={"age": sc.families.Mixed("normal", 2)}, estimate="ml").fit({"age": ages}, HALF)
     assert model.params_["age"]["variance"].min() >= (1 / 12) * (1 - 1e-9)
 
 
@@ -81,16 +83,18 @@ def test_starts_take_weights_as_repetition_and_rows_in_any_order(seed: int) -> N
 ])  # fmt: skip
 def test_senseless_parts_are_refused(given: Any, said: str) -> None:
     with pytest.raises(sc.DataError, match=said):
-        sc.Mixed(*given)
+        sc.families.Mixed(*given)
 
 
 def test_what_is_no_prior_of_numbers_is_refused() -> None:
     with pytest.raises(sc.DataError, match="cannot take"):
-        sc.NaiveBayes(kinds={"x": "mixed"}, prior=sc.Beta(1, 1)).fit({"x": TWO}, HALF)
+        sc.NaiveBayes(kinds={"x": "mixed"}, prior=sc.priors.Beta(1, 1)).fit({"x": TWO}, HALF)
 
 
 def test_fixed_parts_stay_and_the_rest_is_around_them() -> None:
-    model = sc.Mixture(1, kinds={"x": sc.Mixed("normal", 2)}, estimate="ml", fixed={"x": {"mean": [-2.5, 2.5]}})
+    model = sc.Mixture(
+        1, kinds={"x": sc.families.Mixed("normal", 2)}, estimate="ml", fixed={"x": {"mean": [-2.5, 2.5]}}
+    )
     found = model.fit({"x": TWO}).params_["x"]
     np.testing.assert_array_equal(found["mean"], [[-2.5, 2.5]])
     assert found["variance"][0, 0] > 0.25 + 0.2
@@ -98,6 +102,6 @@ def test_fixed_parts_stay_and_the_rest_is_around_them() -> None:
 
 def test_a_column_of_one_value_and_one_of_none_are_taken() -> None:
     table = {"x": [7.0] * 8, "z": [None] * 8}
-    kinds = {"x": sc.Mixed("normal", 2), "z": sc.Mixed("normal", 2)}
+    kinds = {"x": sc.families.Mixed("normal", 2), "z": sc.families.Mixed("normal", 2)}
     model = sc.NaiveBayes(kinds=kinds).fit(table, ["p", "q"] * 4)
     np.testing.assert_allclose(model.predict_proba(table), 0.5, atol=1e-9)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import softcount as sc
 
-SAMPLE_VARIANCE = sc.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)
+SAMPLE_VARIANCE = sc.priors.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)
 """The prior under which a variance is divided by n - 1."""
 FOURTEEN_DIGITS = 0.5e-14
 DIGITS = 10**60

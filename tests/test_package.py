@@ -16,6 +16,7 @@ import pytest
 import softcount
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "src" / "softcount"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -36,6 +37,33 @@ def test_importing_the_package_is_lazy() -> None:
     assert not loaded & {"numba", "sklearn", "scipy", "pyarrow", "pandas", "polars", "rich"}
 
 
+def test_editors_and_lazy_loading_know_the_same_names() -> None:
+    """The imports for type checkers are those of the names that are loaded on first use."""
+    tree = parsed(SOURCES / "__init__.py")
+    typed = next(x for x in tree.body if isinstance(x, ast.If) and getattr(x.test, "id", "") == "TYPE_CHECKING")
+    imports = [x for x in typed.body if isinstance(x, ast.ImportFrom)]
+    found = {name.name: x.module for x in imports for name in x.names}
+    assert {name: home for name, home in found.items() if home != "softcount"} == softcount._HOMES
+    assert {name for name, home in found.items() if home == "softcount"} == set(softcount._MODULES)
+    own = {"__version__", "load", "read", "read_sequences", "read_sql"}
+    assert set(softcount.__all__) == own | set(softcount._HOMES) and len(softcount.__all__) == 28
+
+
+@pytest.mark.parametrize("name", dir(softcount))
+def test_every_listed_name_is_there(name: str) -> None:
+    found = getattr(softcount, name)
+    for public in getattr(found, "__all__", ()) if name in softcount._MODULES else ():
+        assert getattr(found, public).__doc__, public
+
+
+def test_a_name_that_moved_says_where_it_is() -> None:
+    for name, home in {"Normal": "families.Normal", "Gamma": "priors.Gamma", "AveragedStars": "AODE"}.items():
+        with pytest.raises(AttributeError, match=rf"softcount\.{home}\."):
+            getattr(softcount, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'fish'$"):
+        _ = softcount.fish
+
+
 def test_constraints_hold_names_and_versions_only_and_every_dependency() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = dict(line.split("==") for line in lines if line and not line.startswith("#"))
@@ -48,7 +76,6 @@ def test_constraints_hold_names_and_versions_only_and_every_dependency() -> None
 
 # Modules and names
 
-SOURCES = ROOT / "src" / "softcount"
 CHECKED = sorted(path.parent.name for path in SOURCES.glob("*/__init__.py"))
 """Packages in which no module may import, by however many steps, one that imports it."""
 

@@ -53,8 +53,8 @@ def measured() -> tuple[pd.DataFrame, np.ndarray]:
 FRAME, Y = measured()
 FAMILIES = {
     "normal": {"real": "normal", "far": "normal", "tiny": "normal"},
-    "normal tied by classes": {"real": sc.Normal(tied="classes"), "far": sc.Normal(tied="classes")},
-    "normal of known variance": {"real": sc.Normal(variance=2.0), "far": sc.Normal(variance=0.25)},
+    "normal tied by classes": {"real": sc.families.Normal(tied="classes"), "far": sc.families.Normal(tied="classes")},
+    "normal of known variance": {"real": sc.families.Normal(variance=2.0), "far": sc.families.Normal(variance=0.25)},
     "lognormal": {"positive": "lognormal"},
     "poisson": {"count": "poisson"},
     "categorical": {"word": "categorical", "other word": "categorical"},

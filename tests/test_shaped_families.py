@@ -14,7 +14,7 @@ import softcount as sc
 from shaped import shape_of
 from softcount.core.special import height
 from softcount.core.twofold import Twofold
-from softcount.families import Family, GammaFamily, Normal, Setting, Student
+from softcount.families import Family, Gamma, Normal, Setting, Student
 from softcount.families.normal import LOOSE
 
 ONE: dict[str, Any] = {"n_components": 1, "n_init": 1, "n_jobs": 1}
@@ -67,7 +67,7 @@ def test_known_classes_of_student_columns_are_each_where_scipy_finds_them() -> N
 
 def test_a_known_freedom_stays_and_normal_rows_have_the_highest() -> None:
     x = np.random.default_rng(4).normal(size=1_000)
-    held = sc.Mixture(kinds={"x": sc.Student(freedom=7)}, **ONE).fit({"x": x})
+    held = sc.Mixture(kinds={"x": sc.families.Student(freedom=7)}, **ONE).fit({"x": x})
     assert held.params_["x"]["freedom"].tolist() == [7.0] and held.fitted_.n_parameters == 2
     loose = sc.Mixture(kinds={"x": "student"}, estimate="ml", **ONE).fit({"x": x})
     assert loose.params_["x"]["freedom"][0] > 50
@@ -77,13 +77,13 @@ def test_a_known_freedom_stays_and_normal_rows_have_the_highest() -> None:
 @pytest.mark.parametrize("freedom", [0, -1.0, float("nan"), "four", 1e9])
 def test_a_senseless_freedom_is_refused(freedom: Any) -> None:
     with pytest.raises(sc.DataError, match="freedom"):
-        sc.Student(freedom=freedom)
+        sc.families.Student(freedom=freedom)
 
 
 # -- rows far out
 
 
-@pytest.mark.parametrize("family", ["student", sc.Student(freedom=4)], ids=["free", "known"])
+@pytest.mark.parametrize("family", ["student", sc.families.Student(freedom=4)], ids=["free", "known"])
 def test_rows_far_out_do_not_move_student_classes(family: Any) -> None:
     clean, first, x = two_groups(5)
     model = sc.Mixture(2, kinds={"x": family}, n_init=4, random_state=0, n_jobs=1).fit({"x": x})
@@ -123,7 +123,7 @@ def test_a_narrow_gamma_class_far_from_the_anchor_keeps_its_shape(shape: float) 
 
 def test_a_gamma_score_at_an_enormous_shape_is_right_to_the_last_digits() -> None:
     x, params = np.array([3.0, 3.000001]), {"mean": np.array([3.0]), "shape": np.array([1e12])}
-    mine = GammaFamily().score(x, params, Setting())[:, 0]
+    mine = Gamma().score(x, params, Setting())[:, 0]
     normal = 0.5 * np.log(1e12 / (2 * np.pi)) - 0.5 * 1e12 * ((x - 3.0) / 3.0) ** 2
     np.testing.assert_allclose(mine, normal, rtol=1e-5)
 
@@ -179,7 +179,9 @@ def test_a_column_that_does_not_vary_is_said_to(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["gamma", "student"])
 def test_priors_these_columns_cannot_take_are_refused(kind: str) -> None:
     with pytest.raises(sc.DataError, match="cannot take"):
-        sc.NaiveBayes(kinds={"x": kind}, prior={"x": sc.Beta(1, 1)}).fit({"x": [1.0, 2.0, 4.0, 3.0]}, [0, 0, 1, 1])
+        sc.NaiveBayes(kinds={"x": kind}, prior={"x": sc.priors.Beta(1, 1)}).fit(
+            {"x": [1.0, 2.0, 4.0, 3.0]}, [0, 0, 1, 1]
+        )
 
 
 def test_a_gamma_column_holds_no_zero() -> None:
@@ -191,7 +193,7 @@ def test_a_gamma_column_holds_no_zero() -> None:
 
 
 FAMILIES: list[tuple[Family, dict[str, Any]]] = [
-    (GammaFamily(), {"mean": np.array([1.3, 0.4]), "shape": np.array([2.0, 30.0])}),
+    (Gamma(), {"mean": np.array([1.3, 0.4]), "shape": np.array([2.0, 30.0])}),
     (Student(), {"mean": np.array([0.3, -1.0]), "spread": np.array([0.7, 2.0]), "freedom": np.array([3.0, 20.0])}),
 ]
 both = pytest.mark.parametrize(("family", "params"), FAMILIES, ids=["gamma", "student"])
@@ -328,7 +330,7 @@ def test_samples_fills_and_explanations_have_both_columns(model: Any) -> None:
     assert told["delay"].to_numpy()[0] > 1 and told["wait"].to_numpy()[0] == 0
 
 
-@pytest.mark.parametrize("kind", ["gamma", sc.Student(freedom=4)], ids=["gamma", "student"])
+@pytest.mark.parametrize("kind", ["gamma", sc.families.Student(freedom=4)], ids=["gamma", "student"])
 def test_predictive_plugs_the_parameters_in(kind: Any) -> None:
     x = np.random.default_rng(15).gamma(3.0, 1.0, 40)
     names = ["a", "b"] * 20

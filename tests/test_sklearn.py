@@ -36,7 +36,7 @@ MORE = [
     sc.BayesNet(),
     sc.BayesNet("chow-liu", prior="bdeu"),
 ]
-ELSEWHERE = {"AveragedStars", "BagOfWords", "Classifier", "KernelDensity"}
+ELSEWHERE = {"AODE", "BagOfWords", "Classifier", "KernelDensity"}
 """Estimators that are checked next to their other tests."""
 
 

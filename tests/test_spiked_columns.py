@@ -18,7 +18,7 @@ of_all = pytest.mark.parametrize("of", INNER)
 
 
 def fitted(of: str, **how: Any) -> Any:
-    return sc.NaiveBayes(kinds={"rain": sc.Spiked(of)}, **how).fit({"rain": RAIN}, KIND)
+    return sc.NaiveBayes(kinds={"rain": sc.families.Spiked(of)}, **how).fit({"rain": RAIN}, KIND)
 
 
 @of_all
@@ -37,7 +37,7 @@ def test_rows_beside_the_spike_say_what_they_say_alone(of: str, estimate: str) -
 @of_all
 def test_a_score_is_the_spikes_share_or_the_rest_times_a_density(of: str) -> None:
     model = fitted(of)
-    mixture = sc.Mixture(1, kinds={"rain": sc.Spiked(of)}, prior=1.0).fit({"rain": RAIN})
+    mixture = sc.Mixture(1, kinds={"rain": sc.families.Spiked(of)}, prior=1.0).fit({"rain": RAIN})
     alone = sc.Mixture(1, kinds={"rain": of}, prior=1.0).fit({"rain": RAIN[RAIN > 0]})
     spike = float(mixture.params_["rain"]["spike"][0])
     scores = mixture.score_samples({"rain": [0.0, 5.0]})
@@ -60,7 +60,7 @@ def test_amounts_are_never_drawn_below_zero_and_query_agrees_with_draws(of: str)
 
 
 def test_the_spike_is_a_density_as_wide_as_the_rounding() -> None:
-    families = [sc.Spiked("gamma", 0.0, wide) for wide in (1.0, 0.1)]
+    families = [sc.families.Spiked("gamma", 0.0, wide) for wide in (1.0, 0.1)]
     plain, narrow = (sc.Mixture(1, kinds={"rain": family}).fit({"rain": RAIN}) for family in families)
     table = {"rain": [0.0, 5.0]}
     difference = narrow.score_samples(table) - plain.score_samples(table)
@@ -69,13 +69,13 @@ def test_the_spike_is_a_density_as_wide_as_the_rounding() -> None:
 
 def test_a_spike_may_be_anywhere() -> None:
     hours = np.where(RNG.random(400) < 0.5, 40.0, RNG.normal(38.0, 12.0, 400))
-    model = sc.NaiveBayes(kinds={"hours": sc.Spiked("normal", at=40)}).fit({"hours": hours}, ["a"] * 400)
+    model = sc.NaiveBayes(kinds={"hours": sc.families.Spiked("normal", at=40)}).fit({"hours": hours}, ["a"] * 400)
     assert model.params_["hours"]["spike"][0] == pytest.approx(0.5, abs=0.06)
     assert "at 40, else mean" in model.fitted_.describe("hours")[0]
 
 
 def test_counts_add_and_files_keep_the_settings(tmp_path: Path) -> None:
-    family = sc.Spiked("gamma", at=0.0, rounding=0.5)
+    family = sc.families.Spiked("gamma", at=0.0, rounding=0.5)
     parts = (slice(300), slice(300, None), slice(None))
     models = [sc.NaiveBayes(kinds={"rain": family}).fit({"rain": RAIN[s]}, KIND[s]) for s in parts]
     merged = models[0].merge(models[1])
@@ -97,7 +97,7 @@ def test_counts_add_and_files_keep_the_settings(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_senseless_spikes_are_refused(given: Any, said: str) -> None:
     with pytest.raises(sc.DataError, match=said):
-        sc.Spiked(**given)
+        sc.families.Spiked(**given)
 
 
 def test_what_the_other_family_cannot_hold_is_refused_by_row() -> None:
@@ -108,5 +108,5 @@ def test_what_the_other_family_cannot_hold_is_refused_by_row() -> None:
 @of_all
 def test_nothing_but_the_spike_and_nothing_at_it_are_taken(of: str) -> None:
     for column in ([0.0] * 6, [1.0, 2.0, 3.5, 1.0, 2.0, 3.0]):
-        model = sc.NaiveBayes(kinds={"rain": sc.Spiked(of)}).fit({"rain": column}, ["a", "b"] * 3)
+        model = sc.NaiveBayes(kinds={"rain": sc.families.Spiked(of)}).fit({"rain": column}, ["a", "b"] * 3)
         assert np.isfinite(model.predict_proba({"rain": [0.0, 2.0, 50.0]})).all()

@@ -78,7 +78,7 @@ def test_spherical_classes_are_seeded_in_the_units_of_the_table() -> None:
     apart = np.concatenate([rng.normal(0.0, 1.0, 60), rng.normal(1000.0, 1.0, 6)])
     X = np.column_stack([apart, *rng.normal(0.0, 1e-3, (20, 66))])
     with Threads(1) as threads:
-        prepared = prepare(open_table(X), Plan(declared=read_kinds(sc.Normal("columns"))), threads)
+        prepared = prepare(open_table(X), Plan(declared=read_kinds(sc.families.Normal("columns"))), threads)
     drawn = [seed_rows(prepared.sketch, 2, seed) for seed in range(40)]
     places = prepared.sketch.chunk.reals[:, 0] > 500
     assert all(places[a] != places[b] for a, b in drawn)

@@ -27,7 +27,7 @@ documents = st.one_of(st.none(), st.lists(words, max_size=8).map(" ".join))
 
 
 def mail(model: str = "multinomial", **settings: Any) -> sc.NaiveBayes:
-    return sc.NaiveBayes(kinds=sc.Text(model), **settings).fit(DOCUMENTS, LABELS)
+    return sc.NaiveBayes(kinds=sc.families.Text(model), **settings).fit(DOCUMENTS, LABELS)
 
 
 # Input that is no row of documents
@@ -99,7 +99,7 @@ def test_answers_are_those_of_a_loop_over_words(model, rows, asked):
     texts = ["aa bb", "cc dd", *(text for text, _ in rows)]
     weights = [1.0, 1.0, *(float(weight) for _, weight in rows)]
     labels = [i % 2 for i in range(len(texts))]
-    fitted = sc.NaiveBayes(kinds=sc.Text(model)).fit(texts, labels, sample_weight=weights)
+    fitted = sc.NaiveBayes(kinds=sc.families.Text(model)).fit(texts, labels, sample_weight=weights)
     right = by_hand(model, texts, labels, weights, asked)
     np.testing.assert_allclose(fitted.predict_log_proba([asked])[0], right, rtol=1e-9, atol=1e-12)
 
@@ -107,7 +107,7 @@ def test_answers_are_those_of_a_loop_over_words(model, rows, asked):
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 def test_densities_of_a_mixture_are_those_of_its_parameters(model):
     texts = [*DOCUMENTS, None, "", "win win noon"]
-    mix = sc.Mixture(2, kinds=sc.Text(model), n_init=2, random_state=0).fit(texts)
+    mix = sc.Mixture(2, kinds=sc.families.Text(model), n_init=2, random_state=0).fit(texts)
     share, known = mix.params_["text"]["probability"], list(mix.levels_["text"])
     right = []
     for text in texts:
@@ -130,16 +130,16 @@ def test_densities_of_a_mixture_are_those_of_its_parameters(model):
 
 @every_model
 def test_one_class_one_document_one_word(model):
-    one = sc.NaiveBayes(kinds=sc.Text(model)).fit(["money"], ["spam"])
+    one = sc.NaiveBayes(kinds=sc.families.Text(model)).fit(["money"], ["spam"])
     np.testing.assert_array_equal(one.predict_proba(["money", None, "", "other"]), np.ones((4, 1)))
-    both = sc.NaiveBayes(kinds=sc.Text(model)).fit(["money", "money", ""], ["spam", "ham", "ham"])
+    both = sc.NaiveBayes(kinds=sc.families.Text(model)).fit(["money", "money", ""], ["spam", "ham", "ham"])
     np.testing.assert_allclose(both.predict_proba([None])[0], both.class_prior_)
     assert arrow(both.explain_words([None])).num_rows == 0
 
 
 @every_model
 def test_a_class_whose_documents_are_all_missing_is_still_a_class(model):
-    fitted = sc.NaiveBayes(kinds=sc.Text(model)).fit(["aa bb", None, None], ["a", "b", "b"])
+    fitted = sc.NaiveBayes(kinds=sc.families.Text(model)).fit(["aa bb", None, None], ["a", "b", "b"])
     assert np.isfinite(fitted.predict_log_proba(["aa", "bb cc", "", None])).all()
 
 

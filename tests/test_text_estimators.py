@@ -31,9 +31,9 @@ LABELS = ["spam", "spam", "ham", "ham", "spam", "ham", "spam", "ham"]
 TESTED = ["free prize", "dear friend later", "money"]
 FAMILIES: dict[str, Any] = {
     "text": "text",
-    "bernoulli": sc.Text("bernoulli"),
-    "complement": sc.Text("complement"),
-    "pairs of words": sc.Text(ngrams=(1, 2), stop_words=("for", "the")),
+    "bernoulli": sc.families.Text("bernoulli"),
+    "complement": sc.families.Text("complement"),
+    "pairs of words": sc.families.Text(ngrams=(1, 2), stop_words=("for", "the")),
 }
 ROWS: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
@@ -143,7 +143,7 @@ def test_cross_validation_and_a_search_over_kinds_and_priors():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         assert cross_val_score(sc.NaiveBayes(kinds="text"), documents, labels, cv=3).mean() == 1.0
-        grid = {"kinds": ["text", sc.Text("bernoulli"), sc.Text(min_count=2)], "prior": [0.1, 1.0]}
+        grid = {"kinds": ["text", sc.families.Text("bernoulli"), sc.families.Text(min_count=2)], "prior": [0.1, 1.0]}
         search = GridSearchCV(sc.NaiveBayes(), grid, cv=3, error_score="raise").fit(documents, labels)
     assert search.best_score_ == 1.0 and search.predict(TESTED).tolist() == ["spam", "ham", "spam"]
 
@@ -202,13 +202,15 @@ def test_an_older_model_counts_as_its_documents_do(name):
     kinds, whole = FAMILIES[name], naive_bayes(FAMILIES[name])
     for first, second in ((slice(0, 5), slice(5, 8)), (slice(5, 8), slice(0, 5))):
         older = sc.NaiveBayes(kinds=kinds).fit(DOCUMENTS[first], LABELS[first])
-        model = sc.NaiveBayes(kinds=kinds, prior=sc.Older(older)).fit(DOCUMENTS[second], LABELS[second])
+        model = sc.NaiveBayes(kinds=kinds, prior=sc.priors.Older(older)).fit(DOCUMENTS[second], LABELS[second])
         assert list(model.levels_["text"]) == list(whole.levels_["text"]) and far(model, whole) < 1e-13
 
 
 def test_an_older_model_brings_levels_of_other_columns_too():
     older = sc.NaiveBayes().fit(pd.DataFrame({"colour": ["red", "blue"] * 3}), ["a", "b"] * 3)
-    model = sc.NaiveBayes(prior=sc.Older(older)).fit(pd.DataFrame({"colour": ["red", "green"] * 3}), ["a", "b"] * 3)
+    model = sc.NaiveBayes(prior=sc.priors.Older(older)).fit(
+        pd.DataFrame({"colour": ["red", "green"] * 3}), ["a", "b"] * 3
+    )
     assert model.levels_["colour"] == ["blue", "green", "red"]
     assert model.counts_["colour"].tolist() == [[0, 0, 6], [3, 3, 0]]
 
@@ -273,19 +275,19 @@ def test_limits_count_documents_and_words_whatever_rows_weigh(limit):
     setting, kept = LIMITS[limit]
     documents = ["aa aa bb bb", "aa", "cc dd"]
     for weights in (None, [1, 1, 1], [1, 1, 100], [0.01, 0.01, 5]):
-        model = sc.NaiveBayes(kinds=sc.Text(**setting)).fit(documents, ["a", "b", "b"], weights)
+        model = sc.NaiveBayes(kinds=sc.families.Text(**setting)).fit(documents, ["a", "b", "b"], weights)
         assert list(model.levels_["text"]) == kept
 
 
 def test_learning_in_parts_keeps_every_word_and_says_so():
-    kinds = sc.Text(min_count=2, drop_top=1)
+    kinds = sc.families.Text(min_count=2, drop_top=1)
     parts = sc.NaiveBayes(kinds=kinds).partial_fit(DOCUMENTS[:5], LABELS[:5]).partial_fit(DOCUMENTS[5:], LABELS[5:])
     assert far(parts, naive_bayes()) < 1e-13
     assert [note for note in parts.notes_ if "every word is kept" in note] and len(parts.notes_) == 1
 
 
 def test_after_a_fit_that_chose_its_words_others_are_left_out():
-    kinds = sc.Text(min_count=2)
+    kinds = sc.families.Text(min_count=2)
     model = naive_bayes(kinds)
     words = list(model.levels_["text"])
     model.partial_fit(["quixotic money", "quixotic friend"], ["spam", "ham"])
@@ -306,7 +308,7 @@ def test_more_rows_are_read_as_the_model_was_whatever_kinds_says_now(name):
 
 
 def test_models_that_chose_their_words_apart_say_so_when_merged():
-    merged = naive_bayes(sc.Text(min_count=2)).merge(naive_bayes())
+    merged = naive_bayes(sc.families.Text(min_count=2)).merge(naive_bayes())
     assert any("chosen in each model apart" in note for note in merged.notes_)
     assert list(merged.levels_["text"]) == list(naive_bayes().levels_["text"])
 
@@ -320,9 +322,9 @@ def test_what_was_never_learned_cannot_be_forgotten():
 
 def test_models_that_mean_something_else_by_a_word_do_not_merge():
     with pytest.raises(DataError, match=r"'text' is read with ngrams=\(1, 1\) in one model and ngrams=\(1, 2\)"):
-        naive_bayes().merge(naive_bayes(sc.Text(ngrams=(1, 2))))
+        naive_bayes().merge(naive_bayes(sc.families.Text(ngrams=(1, 2))))
     with pytest.raises(DataError, match="counts words in one model and documents that hold them"):
-        naive_bayes().merge(naive_bayes(sc.Text("bernoulli")))
+        naive_bayes().merge(naive_bayes(sc.families.Text("bernoulli")))
     note = sc.NaiveBayes(kinds={"text": "categorical"}).fit(pd.DataFrame({"text": DOCUMENTS}), LABELS)
     with pytest.raises(DataError, match="'text' is categorical in one model and text in the other"):
         naive_bayes().merge(note)
@@ -348,7 +350,7 @@ def test_text_beside_numbers_and_categories():
 
 def test_a_frame_of_polars_and_a_table_with_its_target_in_it():
     frame = pl.DataFrame(mixed().assign(kind=LABELS * 3).to_dict("list"))
-    model = sc.NaiveBayes(kinds={"note": sc.Text(min_count=2)}).fit(frame, "kind")
+    model = sc.NaiveBayes(kinds={"note": sc.families.Text(min_count=2)}).fit(frame, "kind")
     assert model.score(frame, "kind") == 1.0
     assert "free" in list(model.levels_["note"]) and "now" in list(model.levels_["note"])
 

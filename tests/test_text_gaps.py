@@ -220,7 +220,7 @@ def test_labelled_rows_without_a_word_are_named_as_the_cause(held: str | None) -
 def test_without_the_weight_of_the_others_a_model_is_that_of_the_labelled_rows() -> None:
     known = [k for k, name in enumerate(SOME) if name]
     for model in ("multinomial", "bernoulli", "complement"):
-        kinds = {"text": sc.Text(model)}  # type: ignore[arg-type]
+        kinds = {"text": sc.families.Text(model)}  # type: ignore[arg-type]
         some = sc.NaiveBayes(kinds=kinds, unlabelled_weight=0.0).fit({"text": TEXTS}, SOME)
         alone = sc.NaiveBayes(kinds=kinds).fit({"text": [TEXTS[k] for k in known]}, [SOME[k] for k in known])
         assert words(some) == words(alone)

@@ -195,7 +195,7 @@ def test_a_prior_that_drowns_the_labelled_documents_is_said() -> None:
 def test_words_are_chosen_among_the_labelled_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["red red wine", "white wine", "white white hops", "red barley", "barley hops hops", None]
     names = ["a", "b", None, None, None, None]
-    kinds = {"text": sc.Text(min_count=2)}
+    kinds = {"text": sc.families.Text(min_count=2)}
     model = sc.NaiveBayes(kinds=kinds).fit({"text": texts}, names)
     assert list(model.levels_["text"]) == ["red", "white", "wine"]  # white is met twice in all
     assert any("words are those that the 2 labelled rows hold" in note for note in model.notes_)
@@ -402,7 +402,7 @@ def test_settings_that_mean_nothing_are_told() -> None:
     with pytest.raises(sc.DataError, match="ngrams"):
         Text(ngrams=(2, 1))
     with pytest.raises(sc.DataError, match="Beta prior, or a number"):
-        sc.NaiveBayes(kinds={"note": Text("bernoulli")}, prior={"note": sc.Dirichlet([1.0, 2.0])}).fit(
+        sc.NaiveBayes(kinds={"note": Text("bernoulli")}, prior={"note": sc.priors.Dirichlet([1.0, 2.0])}).fit(
             {"note": ["goal team", "bread"]}, ["u", "v"]
         )
     table, names = made_up(50, 16)
@@ -412,7 +412,7 @@ def test_settings_that_mean_nothing_are_told() -> None:
 
 def test_words_that_are_there_or_not_take_a_beta_prior() -> None:
     texts, names = {"note": ["goal", "goal bread", "bread", "oven"]}, ["u", "u", "v", "v"]
-    model = sc.NaiveBayes(kinds={"note": Text("bernoulli")}, prior={"note": sc.Beta(1.0, 3.0)}).fit(texts, names)
+    model = sc.NaiveBayes(kinds={"note": Text("bernoulli")}, prior={"note": sc.priors.Beta(1.0, 3.0)}).fit(texts, names)
     assert list(model.levels_["note"]) == ["bread", "goal", "oven"]
     np.testing.assert_allclose(model.params_["note"]["probability"], [[2 / 6, 3 / 6, 1 / 6], [2 / 6, 1 / 6, 2 / 6]])
 

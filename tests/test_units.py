@@ -10,10 +10,10 @@ import pytest
 import softcount as sc
 
 SHAPES: dict[str, Any] = {
-    "full": {(0, 1): sc.Multinormal("full")},
-    "tied": {(0, 1): sc.Multinormal("tied")},
-    "diag": sc.Normal(),
-    "spherical": sc.Normal(tied="columns"),
+    "full": {(0, 1): sc.families.Multinormal("full")},
+    "tied": {(0, 1): sc.families.Multinormal("tied")},
+    "diag": sc.families.Normal(),
+    "spherical": sc.families.Normal(tied="columns"),
 }
 
 

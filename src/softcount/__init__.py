@@ -7,54 +7,119 @@ Names are loaded when first used, so that `import softcount` costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 _NAMES = {
-    "estimators.naive_bayes": "NaiveBayes bayes_error",
-    "estimators.classifier": "Classifier AveragedStars",
+    "estimators.naive_bayes": "NaiveBayes",
+    "estimators.classifier": "AODE Classifier",
     "estimators.column_choice": "select_columns",
     "estimators.comparison": "compare",
-    "images": "class_maps neighbourhood_accuracy rank_accuracy",
-    "report.maps": "save_maps",
     "estimators.mixture": "Mixture",
     "estimators.gaussian_mixture": "GaussianMixture",
     "estimators.k_means": "KMeans SphericalKMeans",
     "estimators.bag_of_words": "BagOfWords",
-    "estimators.densities": "KernelDensity Histogram",
+    "estimators.densities": "Histogram KernelDensity",
     "estimators.network": "BayesNet",
     "estimators.markov_chain": "MarkovChain",
-    "estimators.average": "average ModelAverage",
-    "evaluate.density_ranking": "rank_densities",
+    "estimators.average": "average",
     "estimators.hidden_markov": "HiddenMarkov",
-    "families": "Bernoulli Binomial Categorical Cut Exponential GammaFamily Geometric Grouped HistogramFamily "
-    "KernelFamily LogNormal Markov Mixed Multinomial Multinormal Normal Poisson Spiked Student Text",
-    "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance",
+    "evaluate.density_ranking": "rank_densities",
     "fitted.compare": "model_changes",
-    "fitted.conditions": "above any_of below between not_",
-    "bayes.expert": "expert_beside_data expert_prior",
     "bayes.hypotheses": "Hypotheses",
-    "models.align": "Older",
-    "core.counts": "Counts",
-    "table": "Table",
     "errors": "DataError DataWarning ModelFileError SoftcountError",
+}
+_MODULES = ("conditions", "errors", "families", "images", "plot", "priors")
+_MOVED = {
+    "families": "Bernoulli Binomial Categorical Cut Exponential Geometric Grouped LogNormal Markov Mixed Multinomial "
+    "Multinormal Normal Poisson Spiked Student Text",
+    "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance Older "
+    "expert_beside_data expert_prior",
+    "conditions": "above any_of below between not_",
+    "images": "class_maps neighbourhood_accuracy rank_accuracy save_maps",
+}
+_RENAMED = {
+    "AveragedStars": "softcount.AODE",
+    "GammaFamily": "softcount.families.Gamma",
+    "HistogramFamily": "softcount.families.Histogram",
+    "KernelFamily": "softcount.families.Kernel",
+    "ModelAverage": "softcount.average(...)",
+    "bayes_error": "model.bayes_error()",
+    "Counts": "model.counts_",
+    "Table": "softcount.read(...)",
 }
 _HOMES = {name: f"softcount.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = ["__version__", "load", "read", "read_sequences", "read_sql", *_HOMES]
+__all__ = [
+    "AODE",
+    "BagOfWords",
+    "BayesNet",
+    "Classifier",
+    "DataError",
+    "DataWarning",
+    "GaussianMixture",
+    "HiddenMarkov",
+    "Histogram",
+    "Hypotheses",
+    "KMeans",
+    "KernelDensity",
+    "MarkovChain",
+    "Mixture",
+    "ModelFileError",
+    "NaiveBayes",
+    "SoftcountError",
+    "SphericalKMeans",
+    "__version__",
+    "average",
+    "compare",
+    "load",
+    "model_changes",
+    "rank_densities",
+    "read",
+    "read_sequences",
+    "read_sql",
+    "select_columns",
+]
 
+if TYPE_CHECKING:
+    from softcount import conditions as conditions
+    from softcount import errors as errors
+    from softcount import families as families
+    from softcount import images as images
+    from softcount import plot as plot
+    from softcount import priors as priors
+    from softcount.bayes.hypotheses import Hypotheses
+    from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError
+    from softcount.estimators.average import average
+    from softcount.estimators.bag_of_words import BagOfWords
+    from softcount.estimators.classifier import AODE, Classifier
+    from softcount.estimators.column_choice import select_columns
+    from softcount.estimators.comparison import compare
+    from softcount.estimators.densities import Histogram, KernelDensity
+    from softcount.estimators.gaussian_mixture import GaussianMixture
+    from softcount.estimators.hidden_markov import HiddenMarkov
+    from softcount.estimators.k_means import KMeans, SphericalKMeans
+    from softcount.estimators.markov_chain import MarkovChain
+    from softcount.estimators.mixture import Mixture
+    from softcount.estimators.naive_bayes import NaiveBayes
+    from softcount.estimators.network import BayesNet
+    from softcount.evaluate.density_ranking import rank_densities
+    from softcount.fitted.compare import model_changes
+else:
 
-def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return import_module("softcount.plot")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'softcount' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _MODULES:
+            return import_module(f"softcount.{name}")
+        moved = {own: f"softcount.{home}.{own}" for home, names in _MOVED.items() for own in names.split()} | _RENAMED
+        hint = f". Use {moved[name]}." if name in moved else ""
+        raise AttributeError(f"module 'softcount' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])
 
 
 def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) -> Any:

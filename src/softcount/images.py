@@ -18,9 +18,12 @@ from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
+from softcount.report.maps import save_maps
 from softcount.run.local import Runner, Threads, total
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
+
+__all__ = ["class_maps", "neighbourhood_accuracy", "rank_accuracy", "save_maps"]
 
 CELLS_AT_ONCE = 16_000_000
 """Places times rows times classes that are summed in one product."""

@@ -245,7 +245,7 @@ def test_what_cannot_be_averaged_is_refused_in_a_line():
 def test_documents_are_averaged_by_what_models_say_of_their_class():
     documents = ["win money now", "see you at noon", "free money", "lunch at noon", "money now", "noon lunch"]
     y = ["spam", "ham"] * 3
-    models = [sc.NaiveBayes(sc.Text(model=model)).fit(documents, y) for model in ("multinomial", "bernoulli")]
+    models = [sc.NaiveBayes(sc.families.Text(model=model)).fit(documents, y) for model in ("multinomial", "bernoulli")]
     with pytest.raises(sc.DataError, match=r"column 'text' of .* is words read in two ways"):
         sc.average(models, X=documents, y=y)
     both = sc.average(models, "stacking", documents, y)

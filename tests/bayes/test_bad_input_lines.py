@@ -16,7 +16,7 @@ def averaged():
 def believed(n, m):
     model = sc.NaiveBayes().fit({"Sky": ["grey", "blue"]}, ["rain", "sun"])
     table = {"column": ["Sky"], "level": ["grey"], "class": ["rain"], "n": [n], "m": [m]}
-    return sc.expert_prior(table, model)
+    return sc.priors.expert_prior(table, model)
 
 
 REFUSED = {
@@ -24,7 +24,7 @@ REFUSED = {
                     "bandwidth must be.* above 0.*not 0"),
     "bandwidth -1": (lambda: sc.KernelDensity(bandwidth=-1.5).fit(X).score_samples(X), "above 0.*not -1.5"),
     "bandwidth nan": (lambda: sc.KernelDensity(bandwidth=np.nan).fit(X).score_samples(X), "above 0.*not nan"),
-    "bandwidth of a family": (lambda: sc.NaiveBayes({"x": sc.KernelFamily(bandwidth=0)}), "above 0.*not 0"),
+    "bandwidth of a family": (lambda: sc.NaiveBayes({"x": sc.families.Kernel(bandwidth=0)}), "above 0.*not 0"),
     "equal values": (lambda: sc.KernelDensity(bandwidth="isj").fit([3.0] * 9).score_samples([3.0]),
                      "give the bandwidth"),
     "equal values in bins": (lambda: sc.Histogram().fit([3.0] * 9), "two different values"),
@@ -36,7 +36,7 @@ REFUSED = {
                    "observation 2, 't', is impossible under every hypothesis"),
     "other tables": (averaged, "different tables: 4 and 5 rows"),
     "n above m": (lambda: believed(3, 2), "n is 3. It is at most m, which is 2"),
-    "n above m of an expert": (lambda: sc.Expert(3, 2), "n is 3. It is at most m, which is 2"),
+    "n above m of an expert": (lambda: sc.priors.Expert(3, 2), "n is 3. It is at most m, which is 2"),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
+from softcount.priors import Expert
 
 RNG = np.random.default_rng(0)
 X = {
@@ -16,11 +17,7 @@ X = {
 }
 Y = RNG.choice(["rain", "sun"], 40).tolist()
 MODEL = sc.NaiveBayes(kinds={"Wind": "categorical"}).fit(X, Y)
-CELLS = {
-    ("Sky", "grey", "rain"): sc.Expert(8, 10),
-    ("Sky", "blue", "rain"): sc.Expert(1, 10),
-    ("Wind", 2): sc.Expert(3, 5),
-}
+CELLS = {("Sky", "grey", "rain"): Expert(8, 10), ("Sky", "blue", "rain"): Expert(1, 10), ("Wind", 2): Expert(3, 5)}
 
 
 def counted(column, level, name):
@@ -43,23 +40,23 @@ def file_of(cells, path):
 
 
 def test_imagined_counts_are_the_experts_and_the_rest_is_shared():
-    prior = sc.expert_prior(CELLS, MODEL)
+    prior = sc.priors.expert_prior(CELLS, MODEL)
     assert prior == {
-        "Sky": sc.Dirichlet([[1, 8, 1], [1, 1, 1]], levels=("blue", "grey", "red")),
-        "Wind": sc.Dirichlet([[1, 1, 3], [1, 1, 3]], levels=(0, 1, 2)),
+        "Sky": sc.priors.Dirichlet([[1, 8, 1], [1, 1, 1]], levels=("blue", "grey", "red")),
+        "Wind": sc.priors.Dirichlet([[1, 1, 3], [1, 1, 3]], levels=(0, 1, 2)),
     }
 
 
 def test_a_file_columns_and_cells_say_the_same(tmp_path):
-    wanted = sc.expert_prior(CELLS, MODEL)
+    wanted = sc.priors.expert_prior(CELLS, MODEL)
     path = file_of(CELLS, tmp_path / "beliefs.csv")
     for beliefs in (table_of(CELLS), path, str(path)):
-        assert sc.expert_prior(beliefs, MODEL) == wanted
-        assert sc.expert_beside_data(beliefs, MODEL).equals(sc.expert_beside_data(CELLS, MODEL))
+        assert sc.priors.expert_prior(beliefs, MODEL) == wanted
+        assert sc.priors.expert_beside_data(beliefs, MODEL).equals(sc.priors.expert_beside_data(CELLS, MODEL))
 
 
 def test_the_model_counts_imagined_rows_beside_those_seen():
-    both = sc.NaiveBayes(kinds={"Wind": "categorical"}, prior=sc.expert_prior(CELLS, MODEL)).fit(X, Y)
+    both = sc.NaiveBayes(kinds={"Wind": "categorical"}, prior=sc.priors.expert_prior(CELLS, MODEL)).fit(X, Y)
     rain = Y.count("rain")
     shares = both.params_["Sky"]["probability"]
     assert shares[0, 1] == pytest.approx((counted("Sky", "grey", "rain") + 8) / (rain + 10))
@@ -80,7 +77,7 @@ def plain_bits(column, name, alpha):
 
 
 def test_the_expert_beside_the_data():
-    lines = sc.expert_beside_data(CELLS, MODEL).to_pylist()
+    lines = sc.priors.expert_beside_data(CELLS, MODEL).to_pylist()
     assert [(line["column"], line["level"], line["class"]) for line in lines] == [
         ("Sky", "blue", "rain"),
         ("Sky", "grey", "rain"),
@@ -101,7 +98,7 @@ def test_the_expert_beside_the_data():
 def test_an_expert_who_is_right_surprises_less_and_one_who_rules_out_what_happened_without_end():
     share = counted("Sky", "grey", "rain") / Y.count("rain")
     bits = {
-        n: sc.expert_beside_data({("Sky", "grey", "rain"): sc.Expert(n, 100)}, MODEL)["surprise_bits"][0].as_py()
+        n: sc.priors.expert_beside_data({("Sky", "grey", "rain"): Expert(n, 100)}, MODEL)["surprise_bits"][0].as_py()
         for n in (round(100 * share), 95, 100)
     }
     assert bits[round(100 * share)] < 0 < bits[95]
@@ -109,25 +106,27 @@ def test_an_expert_who_is_right_surprises_less_and_one_who_rules_out_what_happen
 
 
 def test_a_belief_of_every_class_gives_way_to_those_of_one():
-    cells = {("Sky", "grey"): sc.Expert(5, 10), ("Sky", "red", "sun"): sc.Expert(1, 4)}
-    alpha = sc.expert_prior(cells, MODEL)["Sky"].alpha
+    cells = {("Sky", "grey"): Expert(5, 10), ("Sky", "red", "sun"): Expert(1, 4)}
+    alpha = sc.priors.expert_prior(cells, MODEL)["Sky"].alpha
     assert alpha.tolist() == [[2.5, 5, 2.5], [1.5, 1.5, 1]]
 
 
 def test_a_level_nobody_saw_joins_those_seen():
-    prior = sc.expert_prior({"column": ["Sky", "Wind"], "level": ["green", "7"], "n": [1, 2], "m": [4, 2]}, MODEL)
-    assert prior["Sky"] == sc.Dirichlet([[1, 1, 1, 1]] * 2, levels=("blue", "grey", "red", "green"))
-    assert prior["Wind"] == sc.Dirichlet([[0, 0, 0, 2]] * 2, levels=(0, 1, 2, 7))
+    prior = sc.priors.expert_prior(
+        {"column": ["Sky", "Wind"], "level": ["green", "7"], "n": [1, 2], "m": [4, 2]}, MODEL
+    )
+    assert prior["Sky"] == sc.priors.Dirichlet([[1, 1, 1, 1]] * 2, levels=("blue", "grey", "red", "green"))
+    assert prior["Wind"] == sc.priors.Dirichlet([[0, 0, 0, 2]] * 2, levels=(0, 1, 2, 7))
     grown = sc.NaiveBayes(kinds={"Wind": "categorical"}, prior=prior).fit(X, Y)
     assert grown.levels_["Sky"] == ["blue", "green", "grey", "red"]
-    assert sc.expert_beside_data({("Sky", "green"): sc.Expert(1, 4)}, MODEL)["data"].to_pylist() == [0.0, 0.0]
+    assert sc.priors.expert_beside_data({("Sky", "green"): Expert(1, 4)}, MODEL)["data"].to_pylist() == [0.0, 0.0]
 
 
 def test_groups_of_a_mixture_keep_the_priors_they_were_given():
     found = sc.Mixture(2, random_state=0).fit({"Sky": X["Sky"], "Heat": X["Heat"]})
     for first, second in ((0, 1), (1, 0)):
-        cells = {("Sky", "red", first): sc.Expert(40, 50), ("Sky", "blue", second): sc.Expert(300, 400)}
-        prior = sc.expert_prior(cells, found)
+        cells = {("Sky", "red", first): Expert(40, 50), ("Sky", "blue", second): Expert(300, 400)}
+        prior = sc.priors.expert_prior(cells, found)
         guided = sc.Mixture(2, prior=prior, random_state=0).fit({"Sky": X["Sky"], "Heat": X["Heat"]})
         alpha, shares = prior["Sky"].alpha, guided.params_["Sky"]["probability"]
         counts = guided.counts_.arrays["Sky"].value
@@ -139,18 +138,18 @@ def test_groups_of_a_mixture_keep_the_priors_they_were_given():
 @pytest.mark.parametrize(
     ("beliefs", "said"),
     [
-        ({("Sky", "grey", "rain"): sc.Expert([1, 2])}, "is no belief"),
+        ({("Sky", "grey", "rain"): Expert([1, 2])}, "is no belief"),
         ({("Sky", "grey", "rain"): 0.8}, "is no belief"),
-        ({"Sky": sc.Expert(1, 2)}, "is no belief"),
-        ({("Heat", "20"): sc.Expert(1, 2)}, "no column 'Heat' with levels. There are: Sky, Wind"),
-        ({("Sky", "grey", "snow"): sc.Expert(1, 2)}, "no class 'snow'. There are: rain, sun"),
-        ({("Wind", "strong"): sc.Expert(1, 2)}, "'strong' is no level of column 'Wind', which has 0, 1, 2"),
-        ({("Wind", "1.5"): sc.Expert(1, 2)}, "'1.5' is no level"),
-        ({("Sky", "grey"): sc.Expert(0, 0)}, "m is 0"),
-        ({("Sky", "grey"): sc.Expert(1, 2), ("Sky", "red"): sc.Expert(1, 3)}, "m is 3, but .* has 2 prior rows"),
-        ({("Sky", "grey"): sc.Expert(2, 3), ("Sky", "red"): sc.Expert(2, 3)}, "n sum to 4, and m is 3"),
-        ({("Sky", x): sc.Expert(1, 5) for x in ("blue", "grey", "red")}, "n sum to 3, and m is 5"),
-        ({("Wind", 1): sc.Expert(1, 3), ("Wind", "1"): sc.Expert(1, 3)}, "have a belief already"),
+        ({"Sky": Expert(1, 2)}, "is no belief"),
+        ({("Heat", "20"): Expert(1, 2)}, "no column 'Heat' with levels. There are: Sky, Wind"),
+        ({("Sky", "grey", "snow"): Expert(1, 2)}, "no class 'snow'. There are: rain, sun"),
+        ({("Wind", "strong"): Expert(1, 2)}, "'strong' is no level of column 'Wind', which has 0, 1, 2"),
+        ({("Wind", "1.5"): Expert(1, 2)}, "'1.5' is no level"),
+        ({("Sky", "grey"): Expert(0, 0)}, "m is 0"),
+        ({("Sky", "grey"): Expert(1, 2), ("Sky", "red"): Expert(1, 3)}, "m is 3, but .* has 2 prior rows"),
+        ({("Sky", "grey"): Expert(2, 3), ("Sky", "red"): Expert(2, 3)}, "n sum to 4, and m is 3"),
+        ({("Sky", x): Expert(1, 5) for x in ("blue", "grey", "red")}, "n sum to 3, and m is 5"),
+        ({("Wind", 1): Expert(1, 3), ("Wind", "1"): Expert(1, 3)}, "have a belief already"),
         ({"column": ["Sky"], "level": ["grey"], "class": ["rain"], "n": [4], "m": [3]}, "belief 1: Expert's n is 4"),
         ({"column": ["Sky"], "level": ["grey"], "n": ["many"], "m": [3]}, "belief 1: n is 'many' and m is 3"),
         ({"column": ["Sky", "Wind"], "level": ["grey"], "n": [1], "m": [3]}, "different lengths"),
@@ -161,22 +160,22 @@ def test_groups_of_a_mixture_keep_the_priors_they_were_given():
 )  # fmt: skip
 def test_beliefs_that_make_no_sense_are_refused(beliefs, said):
     with pytest.raises(DataError, match=said):
-        sc.expert_prior(beliefs, MODEL)
+        sc.priors.expert_prior(beliefs, MODEL)
 
 
 def test_a_file_that_makes_no_sense_is_refused_by_its_line(tmp_path):
     path = tmp_path / "beliefs.csv"
     with pytest.raises(DataError, match="cannot be read"):
-        sc.expert_prior(path, MODEL)
+        sc.priors.expert_prior(path, MODEL)
     path.write_text("column,level,n\nSky,grey,1\n")
     with pytest.raises(DataError, match="no column 'm'"):
-        sc.expert_prior(path, MODEL)
+        sc.priors.expert_prior(path, MODEL)
     path.write_text("column,level,class,n,m\nSky,grey,rain,1,2\nSky,red,rain,3,2\n")
     with pytest.raises(DataError, match=r"line 3: Expert's n is 3. It is at most m, which is 2"):
-        sc.expert_prior(path, MODEL)
+        sc.priors.expert_prior(path, MODEL)
 
 
 def test_a_model_without_classes_is_refused():
     for model in (sc.NaiveBayes(), sc.BayesNet([("Sky", "Wind")]).fit({"Sky": X["Sky"], "Wind": X["Wind"]})):
         with pytest.raises(DataError, match="fitted NaiveBayes or Mixture"):
-            sc.expert_prior(CELLS, model)
+            sc.priors.expert_prior(CELLS, model)

@@ -5,6 +5,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
+from softcount.images import neighbourhood_accuracy
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 RNG = np.random.default_rng(0)
@@ -43,7 +44,7 @@ def test_classes_told_without_a_mistake_are_said_to_be_and_stay_finite():
 
 REFUSED = {
     "costs of another shape": (lambda: sc.NaiveBayes().fit(X, SIGN).predict(X, costs=np.zeros((3, 2))), r"\(3, 2\)"),
-    "a grid of another size": (lambda: sc.neighbourhood_accuracy(X, SIGN, shape=(2, 2)), "4 places, but there are 3"),
+    "a grid of another size": (lambda: neighbourhood_accuracy(X, SIGN, shape=(2, 2)), "4 places, but there are 3"),
     "fewer rows than folds": (lambda: sc.compare(X[:4], SIGN[:4]), "4 rows with a class, fewer than 5 folds"),
     "a budget below nothing": (lambda: sc.Classifier(budget=-1).fit(X, SIGN), "budget must be 0 or more"),
     "a budget in words": (lambda: sc.Classifier(budget="soon").fit(X, SIGN), "0 or more or None, not 'soon'"),

@@ -94,7 +94,7 @@ def test_the_linear_form_includes_the_weights():
     rng = np.random.default_rng(2)
     label = rng.integers(0, 3, 300)
     X = rng.normal(size=(300, 3)) + label[:, None] * [1.0, 1.0, 0.0]
-    model = sc.NaiveBayes(sc.Normal(tied="classes"), weights="columns").fit(X, label)
+    model = sc.NaiveBayes(sc.families.Normal(tied="classes"), weights="columns").fit(X, label)
     coef, intercept = model.to_linear()
     scores = X @ coef.T + intercept
     scores -= scores.max(axis=1, keepdims=True)

@@ -31,7 +31,7 @@ def mixed(rows=300, classes=3, seed=0):
     return frame, np.array(["plum", "pear", "apple", "fig"])[y]
 
 
-KINDS = {"size": sc.Normal(tied="classes"), "colour": "categorical", "ripe": "bernoulli"}
+KINDS = {"size": sc.families.Normal(tied="classes"), "colour": "categorical", "ripe": "bernoulli"}
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -97,7 +97,7 @@ def test_of_words_it_learns_what_naive_bayes_counts():
 
 def test_separable_classes_have_finite_weights_and_are_said():
     X, y = np.arange(40.0)[:, None], np.arange(40) >= 20
-    partner = sc.NaiveBayes(sc.Normal(tied="classes")).fit(X, y).to_logistic(X, y, penalty=1e-3)
+    partner = sc.NaiveBayes(sc.families.Normal(tied="classes")).fit(X, y).to_logistic(X, y, penalty=1e-3)
     assert np.isfinite(partner.to_linear()[0]).all()
     assert any("only the penalty keeps the weights finite" in note for note in partner.fitted_.notes)
 
@@ -148,7 +148,7 @@ def adult(data):
 
 
 def of_adult(rows):
-    kinds = {name: sc.Normal(tied="classes") for name in rows.select_dtypes("number").columns}
+    kinds = {name: sc.families.Normal(tied="classes") for name in rows.select_dtypes("number").columns}
     X, y = rows.drop(columns="income"), rows["income"].to_numpy()
     return X, y, sc.NaiveBayes(kinds).fit(X, y)
 

@@ -37,11 +37,11 @@ def test_the_model_is_that_of_the_library(folder: Path) -> None:
     found = json.loads(with_expert(folder, "--json").stdout)
     table = {"Sky": SKY}
     plain = sc.NaiveBayes().fit(table, WEATHER)
-    wanted = sc.NaiveBayes(prior=sc.expert_prior(folder / "beliefs.csv", plain)).fit(table, WEATHER)
+    wanted = sc.NaiveBayes(prior=sc.priors.expert_prior(folder / "beliefs.csv", plain)).fit(table, WEATHER)
     model = sc.load(folder / "m.sc")
     assert model.levels_["Sky"] == wanted.levels_["Sky"] == ["black", "blue", "grey", "red"]
     np.testing.assert_allclose(model.params_["Sky"]["probability"], wanted.params_["Sky"]["probability"], atol=1e-15)
-    beside = sc.expert_beside_data(folder / "beliefs.csv", plain).to_pylist()
+    beside = sc.priors.expert_beside_data(folder / "beliefs.csv", plain).to_pylist()
     assert [line["both"] for line in found["expert"]] == [line["both"] for line in beside]
 
 

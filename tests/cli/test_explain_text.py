@@ -284,6 +284,8 @@ def test_show_as_data_has_marking_words_and_not_every_probability(folder):
 
 
 def test_words_with_spaces_at_their_ends_are_quoted():
-    nb = sc.NaiveBayes(kinds=sc.Text(analyzer="char_wb", ngrams=(3, 3))).fit(SPAM + HAM, ["s"] * 20 + ["h"] * 20)
+    nb = sc.NaiveBayes(kinds=sc.families.Text(analyzer="char_wb", ngrams=(3, 3))).fit(
+        SPAM + HAM, ["s"] * 20 + ["h"] * 20
+    )
     assert "' fr'" in render_text(model_page(nb.fitted_))
     assert model_record(nb.fitted_)["fitted"][0]["marking"][0]["words"]

@@ -16,12 +16,12 @@ from softcount.families import (
     Cut,
     Exponential,
     Family,
-    GammaFamily,
+    Gamma,
     Geometric,
     Grouped,
-    HistogramFamily,
+    Histogram,
     Joint,
-    KernelFamily,
+    Kernel,
     LogNormal,
     Markov,
     Mixed,
@@ -108,9 +108,9 @@ EXAMPLES = (
     *(
         example(family, "age", AGES, Cells("reals"))
         for family in (
-            HistogramFamily(),
-            HistogramFamily(4),
-            HistogramFamily((0, 30, 50, 60, 99)),
+            Histogram(),
+            Histogram(4),
+            Histogram((0, 30, 50, 60, 99)),
             Cut(),
             Cut("mdl"),
             Cut("width", 3),
@@ -122,7 +122,7 @@ EXAMPLES = (
     example(Normal(variance=2.5), "height", HEIGHTS, Cells("reals", offsets=(0.0, 1e8), scales=(1.0,))),
     example(Normal(tied="columns"), "left right", PAIRS, Cells("reals"), one_unit=True),
     example(Normal(tied="both"), "left right", PAIRS, Cells("reals"), one_unit=True),
-    example(GammaFamily(), "wait", [2.0, 3.5, None, 31.0, 2.75, 0.5, 12.0], Cells("positives")),
+    example(Gamma(), "wait", [2.0, 3.5, None, 31.0, 2.75, 0.5, 12.0], Cells("positives")),
     example(
         Joint(),
         "sex size",
@@ -130,10 +130,7 @@ EXAMPLES = (
         Cells("levels", ("f", "m")),
         Cells("levels", ("l", "m", "s")),
     ),
-    *(
-        example(family, "waiting", WAITS, Cells("reals"))
-        for family in (KernelFamily(), KernelFamily("scott", "epanechnikov"))
-    ),
+    *(example(family, "waiting", WAITS, Cells("reals")) for family in (Kernel(), Kernel("scott", "epanechnikov"))),
     example(Multinormal(), "x y", PAIRS, Cells("reals")),
     example(Multinormal("tied"), "x y", PAIRS, Cells("reals")),
     example(Multinormal("diagonal"), "x y", PAIRS, Cells("reals")),

@@ -163,7 +163,7 @@ def test_a_word_may_be_called_like_the_words_that_are_not_there() -> None:
     texts = ["(words not there)|win", "(words not there)|lose|win", "lose|draw", "draw"] * 3
     told = []
     for name in ("(words not there)", "(plain)"):
-        kinds = {"text": sc.Text(model="bernoulli", pattern=r"[^|]+")}
+        kinds = {"text": sc.families.Text(model="bernoulli", pattern=r"[^|]+")}
         rows = pd.DataFrame({"text": [text.replace("(words not there)", name) for text in texts]})
         model = sc.NaiveBayes(kinds=kinds).fit(rows, ["a", "a", "b", "b"] * 3)
         found = arrow(model.explain_words(rows, row=0)).to_pylist()

@@ -87,7 +87,7 @@ def test_a_share_far_out_in_a_tail_is_no_zero() -> None:
     """Thirty deviations out a difference of distribution functions has no digit left."""
     params = {"mean": np.array([0.0, 40.0]), "variance": np.array([1.0, 1.0])}
     edges = np.arange(-2.0, 43.0, 2.0)
-    found = log_shares(sc.Normal(), params, Setting(groups=2), edges)
+    found = log_shares(sc.families.Normal(), params, Setting(groups=2), edges)
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     for group, mean in enumerate((0.0, 40.0)):
         for bar, (low, high) in enumerate(pairwise(ends - mean)):
@@ -99,7 +99,7 @@ def test_a_share_far_out_in_a_tail_is_no_zero() -> None:
 def test_whole_numbers_have_tails_too() -> None:
     params = {"rate": np.array([2.0, 300.0])}
     edges = np.arange(0.0, 330.0, 10.0)
-    found = log_shares(sc.Poisson(), params, Setting(groups=2), edges)
+    found = log_shares(sc.families.Poisson(), params, Setting(groups=2), edges)
     inside = logsumexp(poisson.logpmf(np.arange(201, 211), 2.0))
     assert found[0, 21] == pytest.approx(inside, abs=1e-9)
     assert found[1, 0] == pytest.approx(poisson.logpmf(0, 300.0), rel=1e-9)
@@ -108,7 +108,7 @@ def test_whole_numbers_have_tails_too() -> None:
 def test_a_column_that_is_a_mixture_can_be_asked_for_its_distribution() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(-3, 1, 300), rng.normal(3, 1, 300)])
-    model = sc.NaiveBayes(kinds={"x": sc.Mixed("normal", 2)}).fit({"x": x}, ["p"] * 600)
+    model = sc.NaiveBayes(kinds={"x": sc.families.Mixed("normal", 2)}).fit({"x": x}, ["p"] * 600)
     answer = model.query("x")
     assert answer.cdf(0.0) == pytest.approx(0.5, abs=0.02)
     assert answer.mean == pytest.approx(x.mean(), abs=0.05)

@@ -27,7 +27,7 @@ MODELS: dict[str, Any] = {
     "NaiveBayes, sparse": lambda: sc.NaiveBayes().fit(csr_matrix(np.abs(X).round()), Y),
     "NaiveBayes, text": lambda: sc.NaiveBayes(kinds="text").fit(NOTES, ["spam", "ham"] * 10),
     "Classifier": lambda: sc.Classifier().fit(TABLE, Y),
-    "AveragedStars": lambda: sc.AveragedStars().fit(TABLE, Y),
+    "AODE": lambda: sc.AODE().fit(TABLE, Y),
     "Mixture": lambda: sc.Mixture(2, random_state=0).fit(TABLE),
     "GaussianMixture": lambda: sc.GaussianMixture(2, random_state=0).fit(X),
     "KMeans": lambda: sc.KMeans(2, random_state=0).fit(X),

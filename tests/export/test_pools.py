@@ -118,7 +118,7 @@ def test_words_among_numbers_leave_a_row_without_a_class(members: Any, asked: Ce
 @pytest.mark.parametrize("how", [{}, {"parents": "information"}], ids=str)
 def test_averaged_stars_are_exported(how: dict[str, str], asked: Cells) -> None:
     cells, labels = mixed()
-    model = sc.AveragedStars(**how).fit(pa.table(cells), labels)
+    model = sc.AODE(**how).fit(pa.table(cells), labels)
     agrees(run_sqlite(asked, model), model, asked)
     for check in (as_sql(model, "duckdb", "rows", ())[1], as_onnx(model)[1]):
         assert check.rows == 1_000 and check.difference <= CLOSE and check.otherwise == 0
@@ -126,7 +126,7 @@ def test_averaged_stars_are_exported(how: dict[str, str], asked: Cells) -> None:
 
 def test_a_query_that_no_database_would_plan_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     cells, labels = mixed()
-    model = sc.AveragedStars().fit(pa.table(cells), labels)
+    model = sc.AODE().fit(pa.table(cells), labels)
     monkeypatch.setattr("softcount.export.sql_query.MOST_TABLES", 20)
     with pytest.raises(sc.DataError, match=r"28 tables of [\d,]+ numbers.*Export it as ONNX"):
         model.to_sql()

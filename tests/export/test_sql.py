@@ -127,7 +127,7 @@ def test_every_family_is_exported_and_agrees_or_is_refused_by_name(example: Exam
 
 def test_what_is_exported_is_compared_with_what_the_library_says(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(next(e for e in EXAMPLES if e.title == "normal"), "mean")
-    monkeypatch.setattr(sc.Normal, "formula", lambda self, params, keys, sizes: Cell(keys[0]) * params["mean"])
+    monkeypatch.setattr(sc.families.Normal, "formula", lambda self, params, keys, sizes: Cell(keys[0]) * params["mean"])
     with pytest.raises(sc.DataError, match="does not say what the model says"):
         model.to_sql()
 
@@ -185,7 +185,7 @@ def test_words_of_documents_are_found_and_summed(postgres: Any) -> None:
     ] * 4
     labels, more = ["a", "b", "a", "b", "a", "b"] * 4, {"n": list(range(24)), "c": ["u", "v"] * 12}
     asked = numbered({"t": [*documents[:-2], "\u00c9cole unheard of", "it's; -- a \\ 'cat'"], **more})
-    for kind in (sc.Text(), sc.Text("bernoulli"), sc.Text("complement", lowercase=False)):
+    for kind in (sc.families.Text(), sc.families.Text("bernoulli"), sc.families.Text("complement", lowercase=False)):
         model = sc.NaiveBayes(kinds={"t": kind, "n": "normal"}).fit(pa.table({"t": documents, **more}), labels)
         agrees(run_duckdb(asked, model), model, asked)
         agrees(run_postgres(postgres, asked, model), model, asked)
@@ -193,7 +193,7 @@ def test_words_of_documents_are_found_and_summed(postgres: Any) -> None:
     for refused in (lambda: model.to_sql("sqlite"), model.to_onnx):
         with pytest.raises(sc.DataError, match=r"column 't' is text.*Export it as SQL for duckdb"):
             refused()
-    runs = sc.NaiveBayes(kinds={"t": sc.Text(ngrams=(1, 2))}).fit(pa.table({"t": documents}), labels)
+    runs = sc.NaiveBayes(kinds={"t": sc.families.Text(ngrams=(1, 2))}).fit(pa.table({"t": documents}), labels)
     with pytest.raises(sc.DataError, match="only plain words can be exported"):
         runs.to_sql()
 
@@ -362,7 +362,7 @@ def test_calibration_is_exported(calibration: str, classes: int) -> None:
 def test_weights_of_columns_and_of_features_are_exported(people: Any) -> None:
     X, y = iris()
     assert difference(sc.NaiveBayes(weights="columns").fit(X, y)) <= CLOSE
-    linear = {j: sc.Normal(tied="classes") for j in range(4)}
+    linear = {j: sc.families.Normal(tied="classes") for j in range(4)}
     assert difference(sc.NaiveBayes(kinds=linear).fit(X, y).to_logistic(X, y)) <= CLOSE
     table = pa.table({name: people[1][name] for name in ("height", "colour", "rooms")})
     said = people[0].predict(pa.table({k: v for k, v in people[1].items() if k != "row"}))

@@ -51,7 +51,7 @@ def bayes(kinds: dict[Any, Any], labels: Any = NAMES, **how: Any) -> tuple[Calla
 
 
 def documents(model: str) -> tuple[Callable[[], Any], Any]:
-    return lambda: sc.NaiveBayes(kinds=sc.Text(model=model)).fit(TEXTS, [1, 2, 1, 2] * 3), TEXTS
+    return lambda: sc.NaiveBayes(kinds=sc.families.Text(model=model)).fit(TEXTS, [1, 2, 1, 2] * 3), TEXTS
 
 
 NUMBERS = FRAME[["x", "y"]]
@@ -62,7 +62,9 @@ MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
     "other families": bayes({"size": "student", "visits": "geometric", "price": "gamma"}, SORT),
     "gaps": bayes({("sold", "shown"): "binomial", "price": "lognormal"}, GAPS, class_prior="uniform"),
     "a level for every row": bayes({"wide": "categorical", "sold": "bernoulli"}, estimate="map", prior=2.0),
-    "densities of any shape": bayes({"size": "kde", "x": "histogram", "price": sc.Cut("mdl"), "wide": "grouped"}),
+    "densities of any shape": bayes(
+        {"size": "kde", "x": "histogram", "price": sc.families.Cut("mdl"), "wide": "grouped"}
+    ),
     "isotonic": bayes({"size": "normal"}, calibration="isotonic"),
     "temperature": bayes({"size": "normal", "x": "normal"}, SORT, calibration="temperature"),
     "predictive": bayes({"size": "normal", "colour": "categorical"}, estimate="predictive"),

@@ -34,18 +34,24 @@ MANY = [f"word{i} w{i % 97} common{i % 7}" for i in range(3_000)]
 
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "a row": lambda: (sc.NaiveBayes(kinds="text").fit(DOCUMENTS, LABELS), TESTED),
-    "there or not": lambda: (sc.NaiveBayes(kinds=sc.Text("bernoulli", min_df=1)).fit(DOCUMENTS, LABELS), TESTED),
-    "complement": lambda: (sc.NaiveBayes(kinds=sc.Text("complement")).fit(DOCUMENTS, LABELS), TESTED),
+    "there or not": lambda: (
+        sc.NaiveBayes(kinds=sc.families.Text("bernoulli", min_df=1)).fit(DOCUMENTS, LABELS),
+        TESTED,
+    ),
+    "complement": lambda: (sc.NaiveBayes(kinds=sc.families.Text("complement")).fit(DOCUMENTS, LABELS), TESTED),
     "read its own way": lambda: (
         sc.NaiveBayes(
-            kinds=sc.Text(ngrams=(1, 2), pattern=r"\w+", lowercase=False, stop_words=("me", "you"), max_df=0.9)
+            kinds=sc.families.Text(ngrams=(1, 2), pattern=r"\w+", lowercase=False, stop_words=("me", "you"), max_df=0.9)
         ).fit(DOCUMENTS, LABELS),
         TESTED,
     ),
-    "letters": lambda: (sc.NaiveBayes(kinds=sc.Text(analyzer="char", ngrams=(2, 3))).fit(DOCUMENTS, LABELS), TESTED),
+    "letters": lambda: (
+        sc.NaiveBayes(kinds=sc.families.Text(analyzer="char", ngrams=(2, 3))).fit(DOCUMENTS, LABELS),
+        TESTED,
+    ),
     "beside others": lambda: (sc.NaiveBayes(kinds={"note": "text"}).fit(FRAME, LABELS * 3), FRAME),
     "two texts": lambda: (
-        sc.NaiveBayes(kinds={"note": "text", "more": sc.Text("bernoulli")}).fit(
+        sc.NaiveBayes(kinds={"note": "text", "more": sc.families.Text("bernoulli")}).fit(
             FRAME.assign(more=FRAME["note"].iloc[::-1].to_numpy()), LABELS * 3
         ),
         FRAME.assign(more="call me"),
@@ -58,7 +64,9 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     ),
     "mixture": lambda: (sc.Mixture(2, kinds="text", n_init=1, random_state=0).fit(DOCUMENTS * 2), TESTED),
     "in parts": lambda: (
-        sc.NaiveBayes(kinds=sc.Text(min_count=2)).partial_fit(DOCUMENTS, LABELS).partial_fit(["a new word"], ["ham"]),
+        sc.NaiveBayes(kinds=sc.families.Text(min_count=2))
+        .partial_fit(DOCUMENTS, LABELS)
+        .partial_fit(["a new word"], ["ham"]),
         TESTED,
     ),
 }
@@ -168,7 +176,7 @@ def test_a_reading_comes_back(reading):
 
 
 def test_a_pattern_too_long_to_be_loaded_is_not_saved(tmp_path):
-    model = sc.NaiveBayes(kinds=sc.Text(pattern="|".join(["a"] * 9_000))).fit(["a b", "b a a"], [0, 1])
+    model = sc.NaiveBayes(kinds=sc.families.Text(pattern="|".join(["a"] * 9_000))).fit(["a b", "b a a"], [0, 1])
     with pytest.raises(DataError, match=r"cannot be kept in a model file: .*length <= 10000 - at `\$.pattern`"):
         model.save(tmp_path / "m.sc")
     assert not list(tmp_path.iterdir())

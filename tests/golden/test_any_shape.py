@@ -59,7 +59,7 @@ def adult(data):
 
 @pytest.mark.parametrize(
     ("kind", "least"),
-    [("kde", 0.8514 - error_of(0.8514, 16_281)), (sc.Cut("mdl"), 0.842), (sc.Cut("modl"), 0.842)],
+    [("kde", 0.8514 - error_of(0.8514, 16_281)), (sc.families.Cut("mdl"), 0.842), (sc.families.Cut("modl"), 0.842)],
     ids=str,
 )
 def test_adult(adult, kind, least):

@@ -13,7 +13,7 @@ import softcount as sc
 from cli.shell import softcount_command
 from softcount.sources.source import Wanted
 
-WORDS = sc.Text(min_count=3, drop_top=100)
+WORDS = sc.families.Text(min_count=3, drop_top=100)
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def test_a_normal_column_is_students_t(a, n):
 def test_under_the_reference_prior_it_is_the_textbook_t():
     x = np.random.default_rng(0).normal(size=9)
     asked = np.linspace(-5, 5, 7)
-    prior = {0: sc.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)}
+    prior = {0: sc.priors.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)}
     wanted = stats.t.logpdf(asked, df=8, loc=x.mean(), scale=x.std(ddof=1) * np.sqrt(1 + 1 / 9))
     np.testing.assert_allclose(scores(x[:, None], asked[:, None], prior=prior), wanted, rtol=1e-11)
 
@@ -53,7 +53,7 @@ def test_weighted_rows_count_by_their_weight():
 def test_a_normal_column_equals_what_its_posterior_predicts():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 1)), np.arange(30) % 2
-    prior = {0: sc.NormalInverseChi2(mean=1.0, kappa=2.0, nu=3.0, variance=0.5)}
+    prior = {0: sc.priors.NormalInverseChi2(mean=1.0, kappa=2.0, nu=3.0, variance=0.5)}
     model = sc.NaiveBayes(estimate="predictive", prior=prior).fit(X, y)
     asked = np.linspace(-4, 4, 9)
     coming = model.posterior_[0].predict().log_pdf(asked)
@@ -65,14 +65,14 @@ def test_a_known_variance_stays_normal():
     x = np.random.default_rng(2).normal(size=12)
     asked = np.linspace(-5, 5, 7)
     wanted = stats.norm.logpdf(asked, x.mean(), np.sqrt(4 * (1 + 1 / 12)))
-    found = scores(x[:, None], asked[:, None], kinds=sc.Normal(variance=4.0), prior=0)
+    found = scores(x[:, None], asked[:, None], kinds=sc.families.Normal(variance=4.0), prior=0)
     np.testing.assert_allclose(found, wanted, rtol=1e-11)
 
 
 def test_a_shared_variance_has_the_freedom_of_every_class():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=20), np.arange(20) % 2
-    model = sc.NaiveBayes(kinds=sc.Normal(tied="classes"), estimate="predictive", prior=0).fit(x[:, None], y)
+    model = sc.NaiveBayes(kinds=sc.families.Normal(tied="classes"), estimate="predictive", prior=0).fit(x[:, None], y)
     means = np.array([x[y == g].mean() for g in (0, 1)])
     variance = ((x - means[y]) ** 2).sum() / 20
     asked = np.linspace(-3, 3, 7)
@@ -97,7 +97,7 @@ def test_a_poisson_column_is_negative_binomial(shape, rate):
     asked = np.arange(0, 40, 3)
     after = x.sum() + shape, 25 + rate
     wanted = stats.nbinom.logpmf(asked, after[0], after[1] / (1 + after[1]))
-    found = scores(x[:, None], asked[:, None], kinds="poisson", prior={0: sc.Gamma(shape, rate)})
+    found = scores(x[:, None], asked[:, None], kinds="poisson", prior={0: sc.priors.Gamma(shape, rate)})
     np.testing.assert_allclose(found, wanted, rtol=1e-11)
 
 

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import softcount as sc
+from softcount import priors
 from softcount.estimators.result_frames import arrow_of
 from softcount.priors.shares import best_concentration
 
@@ -81,21 +82,21 @@ def test_jeffreys_with_map_is_its_mean():
 
 def test_an_expert_of_a_yes_or_no_column():
     frame, y = people()
-    model = sc.NaiveBayes(prior={"rich": sc.Expert(n=2, m=3)}).fit(frame, y)
+    model = sc.NaiveBayes(prior={"rich": priors.Expert(n=2, m=3)}).fit(frame, y)
     wanted = shares(counted(frame, y, "rich", [1, 2]))
     np.testing.assert_allclose(model.params_["rich"]["probability"], wanted, rtol=1e-14)
 
 
 def test_an_expert_of_several_levels():
     frame, y = people()
-    model = sc.NaiveBayes(prior={"colour": sc.Expert(n={"red": 5, "blue": 3, "green": 1})}).fit(frame, y)
+    model = sc.NaiveBayes(prior={"colour": priors.Expert(n={"red": 5, "blue": 3, "green": 1})}).fit(frame, y)
     wanted = shares(counted(frame, y, "colour", [3, 1, 5]))
     np.testing.assert_allclose(model.params_["colour"]["probability"], wanted, rtol=1e-14)
 
 
 def test_a_beta_counts_successes_first():
     frame, y = people()
-    model = sc.NaiveBayes(prior={"rich": sc.Beta(5, 3)}).fit(frame, y)
+    model = sc.NaiveBayes(prior={"rich": priors.Beta(5, 3)}).fit(frame, y)
     np.testing.assert_allclose(
         model.params_["rich"]["probability"], shares(counted(frame, y, "rich", [3, 5])), rtol=1e-14
     )
@@ -106,7 +107,7 @@ def test_a_beta_with_one_value_per_class_is_that_of_each_class(classes):
     frame, y = people()
     y = np.arange(len(frame)) % 3 if classes == 3 else y
     alpha, beta = [5.0, 1.0, 2.0][:classes], [3.0, 20.0, 7.0][:classes]
-    model = sc.NaiveBayes(prior={"rich": sc.Beta(alpha, beta)}).fit(frame, y)
+    model = sc.NaiveBayes(prior={"rich": priors.Beta(alpha, beta)}).fit(frame, y)
     wanted = shares(counted(frame, y, "rich") + np.stack([beta, alpha], axis=1))
     np.testing.assert_allclose(model.params_["rich"]["probability"], wanted, rtol=1e-14)
     model.influence()
@@ -116,14 +117,14 @@ def test_a_dirichlet_in_order_and_by_name():
     frame, y = people()
     wanted = shares(counted(frame, y, "colour", [3, 2, 7]))
     by_name = {"levels": ["red", "blue", "green"]}
-    for prior in (sc.Dirichlet([3, 2, 7]), sc.Dirichlet([7, 3, 2], **by_name)):
+    for prior in (priors.Dirichlet([3, 2, 7]), priors.Dirichlet([7, 3, 2], **by_name)):
         model = sc.NaiveBayes(prior={"colour": prior}).fit(frame, y)
         np.testing.assert_allclose(model.params_["colour"]["probability"], wanted, rtol=1e-14)
 
 
 def test_a_level_that_only_the_prior_knows_exists():
     frame, y = people()
-    prior = sc.Dirichlet([1, 1, 1, 4], levels=["blue", "green", "red", "violet"])
+    prior = priors.Dirichlet([1, 1, 1, 4], levels=["blue", "green", "red", "violet"])
     model = sc.NaiveBayes(prior={"colour": prior}).fit(frame, y)
     assert model.levels_["colour"] == ["blue", "green", "red", "violet"]
     padded = np.hstack([counted(frame, y, "colour"), np.zeros((2, 1))])
@@ -134,7 +135,7 @@ def test_a_level_that_only_the_prior_knows_exists():
 
 def test_columns_without_a_prior_of_their_own_have_laplace():
     frame, y = people()
-    model = sc.NaiveBayes(prior={"rich": sc.Beta(5, 3)}).fit(frame, y)
+    model = sc.NaiveBayes(prior={"rich": priors.Beta(5, 3)}).fit(frame, y)
     wanted = shares(counted(frame, y, "colour") + 1)
     np.testing.assert_allclose(model.params_["colour"]["probability"], wanted, rtol=1e-14)
 
@@ -142,13 +143,16 @@ def test_columns_without_a_prior_of_their_own_have_laplace():
 @pytest.mark.parametrize(
     ("prior", "said"),
     [
-        ({"colour": sc.Dirichlet([1, 1])}, "'colour' has 3 levels"),
-        ({"colour": sc.Beta(1, 1)}, "'colour' has 3 levels"),
-        ({"shape": sc.Beta(1, 1)}, "'shape'"),
-        ({"size": sc.Beta(1, 1)}, "normal"),
-        ({"rich": sc.Beta([1, 2, 3], [1, 2, 3])}, r"'rich' has 2 groups, but its prior counts are of shape \(3, 2\)"),
+        ({"colour": priors.Dirichlet([1, 1])}, "'colour' has 3 levels"),
+        ({"colour": priors.Beta(1, 1)}, "'colour' has 3 levels"),
+        ({"shape": priors.Beta(1, 1)}, "'shape'"),
+        ({"size": priors.Beta(1, 1)}, "normal"),
         (
-            {"size": sc.NormalInverseChi2([0, 1], 1, 1, 1)},
+            {"rich": priors.Beta([1, 2, 3], [1, 2, 3])},
+            r"'rich' has 2 groups, but its prior counts are of shape \(3, 2\)",
+        ),
+        (
+            {"size": priors.NormalInverseChi2([0, 1], 1, 1, 1)},
             "'size' is normal; only categorical columns take a prior of each class",
         ),
         (-1.0, "0 or more"),
@@ -188,7 +192,7 @@ def test_a_normal_variance_is_pulled_to_that_of_the_whole_column(a):
 
 def test_an_explicit_normal_prior_is_updated_as_the_belief_itself_is():
     frame, y = people()
-    prior = sc.NormalInverseChi2(mean=5.0, kappa=3.0, nu=4.0, variance=2.0)
+    prior = priors.NormalInverseChi2(mean=5.0, kappa=3.0, nu=4.0, variance=2.0)
     model = sc.NaiveBayes(prior={"size": prior}).fit(frame[["size"]], y)
     for g in (0, 1):
         after = prior.update(frame["size"][y == g].to_numpy())
@@ -200,7 +204,7 @@ def test_a_gamma_prior_of_a_rate():
     frame, y = people()
     kinds = {"visits": "poisson"}
     for how, less in (("mean", 0.0), ("map", 1.0)):
-        model = sc.NaiveBayes(kinds=kinds, estimate=how, prior={"visits": sc.Gamma(3, 2)}).fit(frame[["visits"]], y)
+        model = sc.NaiveBayes(kinds=kinds, estimate=how, prior={"visits": priors.Gamma(3, 2)}).fit(frame[["visits"]], y)
         for g in (0, 1):
             part = frame["visits"][y == g]
             wanted = (part.sum() + 3 - less) / (len(part) + 2)
@@ -213,7 +217,7 @@ def test_a_gamma_prior_of_a_rate():
 def test_an_older_model_counts_as_rows_of_less_weight():
     (past, old_y), (now, y) = people(seed=1), people(seed=2)
     older = sc.NaiveBayes(kinds={"visits": "poisson"}).fit(past, old_y)
-    model = sc.NaiveBayes(kinds={"visits": "poisson"}, prior=sc.Older(older, weight=0.25)).fit(now, y)
+    model = sc.NaiveBayes(kinds={"visits": "poisson"}, prior=priors.Older(older, weight=0.25)).fit(now, y)
     together, labels = pd.concat([now, past], ignore_index=True), np.concatenate([y, old_y])
     weights = np.repeat([1.0, 0.25], [len(y), len(old_y)])
     same = sc.NaiveBayes(kinds={"visits": "poisson"}).fit(together, labels, sample_weight=weights)
@@ -223,7 +227,7 @@ def test_an_older_model_counts_as_rows_of_less_weight():
 def test_an_older_model_is_counted_once_however_the_rows_come():
     (past, old_y), (now, y) = people(seed=1), people(seed=2)
     settings = {"kinds": {"visits": "poisson"}}
-    prior = sc.Older(sc.NaiveBayes(**settings).fit(past, old_y), weight=0.5)
+    prior = priors.Older(sc.NaiveBayes(**settings).fit(past, old_y), weight=0.5)
     whole = sc.NaiveBayes(prior=prior, **settings).fit(now, y)
     parts = sc.NaiveBayes(prior=prior, **settings)
     for rows in np.array_split(np.arange(len(y)), 3):
@@ -243,7 +247,7 @@ def test_an_older_model_is_never_dropped_silently():
     older = sc.NaiveBayes().fit(past, old_y)
     gaps = [None if i % 3 == 0 else int(label) for i, label in enumerate(y)]
     try:
-        model = sc.NaiveBayes(prior=sc.Older(older, weight=1000.0)).fit(now, gaps)
+        model = sc.NaiveBayes(prior=priors.Older(older, weight=1000.0)).fit(now, gaps)
     except sc.DataError as error:
         assert "older" in str(error)
     else:
@@ -254,7 +258,7 @@ def test_an_older_model_of_nameless_groups_is_refused():
     frame, _ = people()
     older = sc.Mixture(2, n_init=1, random_state=0).fit(frame)
     with pytest.raises(sc.DataError, match=r"older model.*give it as init"):
-        sc.Mixture(2, prior=sc.Older(older)).fit(frame)
+        sc.Mixture(2, prior=priors.Older(older)).fit(frame)
 
 
 def assert_same(one: sc.NaiveBayes, other: sc.NaiveBayes, table: pd.DataFrame) -> None:
@@ -279,7 +283,7 @@ def test_posterior_of_a_discrete_column():
 
 def test_posterior_of_a_mean_is_the_classical_t_interval_under_the_reference_prior():
     frame, y = people()
-    reference = sc.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)
+    reference = priors.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)
     model = sc.NaiveBayes(prior={"size": reference}).fit(frame[["size"]], y)
     low, high = model.posterior_["size"].interval(0.95)
     for g in (0, 1):
@@ -290,7 +294,7 @@ def test_posterior_of_a_mean_is_the_classical_t_interval_under_the_reference_pri
 
 def test_posterior_of_a_mean_whose_variance_is_known_is_normal():
     frame, y = people()
-    model = sc.NaiveBayes(kinds={"size": sc.Normal(variance=4.0)}, prior=0).fit(frame[["size"]], y)
+    model = sc.NaiveBayes(kinds={"size": sc.families.Normal(variance=4.0)}, prior=0).fit(frame[["size"]], y)
     low, high = model.posterior_["size"].interval(0.95)
     for g in (0, 1):
         part = frame["size"][y == g]
@@ -300,7 +304,7 @@ def test_posterior_of_a_mean_whose_variance_is_known_is_normal():
 
 def test_posterior_of_a_shared_variance_has_the_rows_of_every_class():
     frame, y = people()
-    model = sc.NaiveBayes(kinds={"size": sc.Normal(tied="classes")}, prior=0).fit(frame[["size"]], y)
+    model = sc.NaiveBayes(kinds={"size": sc.families.Normal(tied="classes")}, prior=0).fit(frame[["size"]], y)
     after = model.posterior_["size"]
     np.testing.assert_allclose(after.nu, len(y), rtol=1e-14)
     np.testing.assert_allclose(after.variance, model.params_["size"]["variance"], rtol=1e-14)
@@ -308,7 +312,7 @@ def test_posterior_of_a_shared_variance_has_the_rows_of_every_class():
 
 def test_posterior_of_a_variance_shared_between_columns_is_refused_or_pooled():
     frame, y = people()
-    tied = sc.Normal(tied="columns")
+    tied = sc.families.Normal(tied="columns")
     table = frame[["size"]].assign(other=frame["size"] * 2 + 1)
     model = sc.NaiveBayes(kinds={"size": tied, "other": tied}).fit(table, y)
     with pytest.raises(sc.DataError, match=r"'size'.*shares its variance"):
@@ -317,7 +321,7 @@ def test_posterior_of_a_variance_shared_between_columns_is_refused_or_pooled():
 
 def test_posterior_of_a_rate():
     frame, y = people()
-    model = sc.NaiveBayes(kinds={"visits": "poisson"}, prior={"visits": sc.Gamma(3, 2)}).fit(frame[["visits"]], y)
+    model = sc.NaiveBayes(kinds={"visits": "poisson"}, prior={"visits": priors.Gamma(3, 2)}).fit(frame[["visits"]], y)
     low, high = model.posterior_["visits"].interval(0.95)
     for g in (0, 1):
         part = frame["visits"][y == g]

@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix
 import softcount as sc
 from golden.discretise import cut_points
 
-SAMPLE_VARIANCE = sc.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)
+SAMPLE_VARIANCE = sc.priors.NormalInverseChi2(mean=0, kappa=0, nu=-1, variance=0)
 """The prior under which a variance is divided by n - 1, as R does."""
 ADULT = [
     "age", "workclass", "fnlwgt", "education", "education_num", "marital", "occupation", "relationship", "race", "sex",

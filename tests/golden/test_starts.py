@@ -34,8 +34,8 @@ OPTIMA = {
 
 def kinds_of(shape: str, columns: pd.Index) -> dict[Any, Any]:
     if shape in TIED:
-        return {column: sc.Normal(tied=TIED[shape]) for column in columns}
-    return {tuple(columns): sc.Multinormal(shape)}
+        return {column: sc.families.Normal(tied=TIED[shape]) for column in columns}
+    return {tuple(columns): sc.families.Multinormal(shape)}
 
 
 @pytest.fixture(scope="module")

@@ -219,10 +219,7 @@ def test_a_killed_worker_changes_no_bit(client: Any, files: str) -> None:
 def test_the_shell_refuses_what_an_engine_does_not_do(tmp_path: Path) -> None:
     for words, said in (
         (["--engine", "flink"], "--engine flink is not known; give dask or spark"),
-        (
-            ["--engine", "dask", "--target", "kind", "--model", "averaged"],
-            "--model averaged needs all rows on one machine",
-        ),
+        (["--engine", "dask", "--target", "kind", "--model", "aode"], "--model aode needs all rows on one machine"),
     ):
         found = softcount_command("fit", "x.csv", *words, cwd=tmp_path)
         assert found.returncode == 2

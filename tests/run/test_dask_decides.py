@@ -95,7 +95,7 @@ def test_a_classifier_on_an_engine_is_that_of_one_machine(client: Any, files: st
     with pytest.raises(DataError, match="labels and weights are columns"):
         sc.Classifier(engine=client).fit(files, ["a"] * 600 * PARTS)
     with pytest.raises(DataError, match="Fetch them"):
-        sc.AveragedStars().fit(frames.read_parquet(files), "kind")
+        sc.AODE().fit(frames.read_parquet(files), "kind")
 
 
 def test_the_shell_says_how_good_a_model_of_an_engine_is(client: Any, files: str, tmp_path: Path) -> None:

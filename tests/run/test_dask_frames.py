@@ -66,7 +66,7 @@ MODELS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "NaiveBayes": lambda rows: sc.NaiveBayes(missing=["-"]).fit(rows, "kind"),
     "block": lambda rows: sc.NaiveBayes(kinds={("x", "y"): "multinormal"}).fit(rows, "kind"),
     "Classifier": lambda rows: sc.Classifier().fit(rows, "kind"),
-    "AveragedStars": lambda rows: sc.AveragedStars().fit(rows, "kind"),
+    "AODE": lambda rows: sc.AODE().fit(rows, "kind"),
     "Mixture": lambda rows: sc.Mixture(2, n_init=1, random_state=0).fit(rows.drop(columns="kind")),
     "GaussianMixture": lambda rows: sc.GaussianMixture(2, n_init=1, random_state=0).fit(rows[NUMBERS]),
     "BayesNet": lambda rows: sc.BayesNet.tan(rows, "kind"),

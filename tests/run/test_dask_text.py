@@ -43,7 +43,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "part-*.parquet")
 
 
-@pytest.mark.parametrize("family", [sc.Text(), sc.Text(ngrams=(1, 2), min_df=3, max_words=40)], ids=["words", "pairs"])
+@pytest.mark.parametrize(
+    "family", [sc.families.Text(), sc.families.Text(ngrams=(1, 2), min_df=3, max_words=40)], ids=["words", "pairs"]
+)
 @pytest.mark.parametrize(("target", "left_out"), [("kind", "some"), ("some", "kind")])
 def test_a_model_of_text_is_that_of_one_machine(
     client: Any, files: str, family: Any, target: str, left_out: str

@@ -319,7 +319,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "a symbol to hit that is none": (lambda: MarkovChain().fit(["abab"]).hitting_times("z"), "'z' is no symbol"),
     "too many states": (lambda: MarkovChain(8, 1.0).fit([text(300)]).stationary(), "too many to work out"),
     "a prior of another length": (
-        lambda: MarkovChain(prior=sc.Dirichlet([1.0, 2.0, 3.0])).fit(["abab"]),
+        lambda: MarkovChain(prior=sc.priors.Dirichlet([1.0, 2.0, 3.0])).fit(["abab"]),
         "has 3 numbers, but 2 things",
     ),
 }

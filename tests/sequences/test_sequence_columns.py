@@ -51,7 +51,7 @@ def test_lists_words_and_frames_of_any_kind_are_one_column() -> None:
     table, who = visits(60)
     model = sc.NaiveBayes(kinds=MARKOV).fit(table, who)
     spelt = table.assign(clicks=[" ".join(steps) for steps in table["clicks"]])
-    words = sc.NaiveBayes(kinds={"clicks": sc.Markov(steps="words")}).fit(spelt, who)
+    words = sc.NaiveBayes(kinds={"clicks": sc.families.Markov(steps="words")}).fit(spelt, who)
     assert np.array_equal(words.predict_proba(spelt), model.predict_proba(table))
     frame = pl.DataFrame({name: table[name].tolist() for name in table})
     assert np.array_equal(sc.NaiveBayes(kinds=MARKOV).fit(frame, who).predict_proba(frame), model.predict_proba(table))
@@ -113,16 +113,16 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: sc.NaiveBayes(kinds=MARKOV).fit(pd.DataFrame({"clicks": [["a → b"], ["c"]]}), [0, 1]),
         "arrow",
     ),
-    "steps as words": (lambda: sc.Text(analyzer="steps"), "'steps' is not known"),
+    "steps as words": (lambda: sc.families.Text(analyzer="steps"), "'steps' is not known"),
     "steps in a bag": (lambda: sc.BagOfWords(analyzer="steps").fit(["ab cd", "ef"]), "'steps' is not known"),
-    "half an order": (lambda: sc.Markov(order=0), "order=0"),
-    "steps of no kind": (lambda: sc.Markov(steps="pages"), "'pages' is not known"),
+    "half an order": (lambda: sc.families.Markov(order=0), "order=0"),
+    "steps of no kind": (lambda: sc.families.Markov(steps="pages"), "'pages' is not known"),
     "lists not declared": (
         lambda: sc.NaiveBayes().fit(pd.DataFrame({"clicks": [["a"], ["b"]]}), [0, 1]),
         "'clicks': 'markov'",
     ),
     "too many transitions": (
-        lambda: sc.NaiveBayes(kinds={"clicks": sc.Markov(order=3)}).fit(
+        lambda: sc.NaiveBayes(kinds={"clicks": sc.families.Markov(order=3)}).fit(
             pd.DataFrame({"clicks": [list(map(str, range(60)))] * 2}), [0, 1]
         ),
         "60 different steps have",
@@ -155,7 +155,9 @@ def test_promoters_one_left_out(data: Callable[[str], Path]) -> None:
     table = pd.DataFrame({"dna": strands})
     right = 0
     for at, label in enumerate(labels):
-        model = sc.NaiveBayes(kinds={"dna": sc.Markov(order=3)}).fit(table.drop(at), labels[:at] + labels[at + 1 :])
+        model = sc.NaiveBayes(kinds={"dna": sc.families.Markov(order=3)}).fit(
+            table.drop(at), labels[:at] + labels[at + 1 :]
+        )
         right += int(model.predict(table.iloc[[at]])[0] == label)
     assert right == 100
 

@@ -79,7 +79,7 @@ def test_words_of_documents_are_found_and_summed(session: Any) -> None:
         "",
         None,
     ] * 4
-    for kind in (sc.Text(), sc.Text("bernoulli")):
+    for kind in (sc.families.Text(), sc.families.Text("bernoulli")):
         model = sc.NaiveBayes(kinds={"t": kind}).fit(pa.table({"t": documents}), ["a", "b", "a", "b", "a", "b"] * 4)
         agrees(run_spark(session, numbered({"t": documents}), model), model, {"t": documents})
 

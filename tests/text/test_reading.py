@@ -24,14 +24,14 @@ BAD: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", [Reading, sc.Text])
+@pytest.mark.parametrize("make", [Reading, sc.families.Text])
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
 def test_a_setting_that_makes_no_sense_is_named(make, name, value):
     with pytest.raises(sc.DataError, match=name):
         make(**{name: value})
 
 
-@pytest.mark.parametrize("make", [Reading, sc.Text])
+@pytest.mark.parametrize("make", [Reading, sc.families.Text])
 def test_what_means_the_same_is_the_same(make):
     said = make(
         ngrams=[1, np.int64(2)],

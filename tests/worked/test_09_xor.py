@@ -104,7 +104,7 @@ def around(rows=300):
 def test_a_mixture_within_each_class_can_where_the_columns_are_one_block():
     table, different = around()
     naive = sc.NaiveBayes().fit(table, different)
-    parts = sc.NaiveBayes(kinds={("a", "b"): sc.Mixed("normal", 2)}).fit(table, different)
+    parts = sc.NaiveBayes(kinds={("a", "b"): sc.families.Mixed("normal", 2)}).fit(table, different)
     assert naive.score(table, different) < 0.65
     assert parts.score(table, different) >= 0.99
     means = np.round(parts.params_["a", "b"]["mean"])
@@ -113,4 +113,4 @@ def test_a_mixture_within_each_class_can_where_the_columns_are_one_block():
 
 def test_a_mixture_within_each_class_cannot_column_by_column():
     table, different = around()
-    assert sc.NaiveBayes(kinds=sc.Mixed("normal", 2)).fit(table, different).score(table, different) < 0.65
+    assert sc.NaiveBayes(kinds=sc.families.Mixed("normal", 2)).fit(table, different).score(table, different) < 0.65

@@ -35,12 +35,12 @@ def test_free_variances_give_two_boundaries():
 def test_the_quadratic_has_these_boundaries_for_roots():
     model = sc.NaiveBayes(estimate="ml").fit(HEIGHTS, WHO)
     np.testing.assert_allclose(model.to_quadratic("tall", "short").roots, [47.4942, 66.9771], atol=5e-5)
-    pooled = sc.NaiveBayes(kinds={0: sc.Normal(tied="classes")}, estimate="ml").fit(HEIGHTS, WHO)
+    pooled = sc.NaiveBayes(kinds={0: sc.families.Normal(tied="classes")}, estimate="ml").fit(HEIGHTS, WHO)
     np.testing.assert_allclose(pooled.to_quadratic().roots, [66.9631], atol=5e-5)
 
 
 def test_one_pooled_variance_gives_one_boundary():
-    model = sc.NaiveBayes(kinds={0: sc.Normal(tied="classes")}, estimate="ml").fit(HEIGHTS, WHO)
+    model = sc.NaiveBayes(kinds={0: sc.families.Normal(tied="classes")}, estimate="ml").fit(HEIGHTS, WHO)
     assert brentq(lambda x: log_odds(model, x), 0, 200, xtol=1e-12) == pytest.approx(66.9631, abs=5e-5)
     coef, intercept = model.to_linear()
     slope, start = coef[1, 0] - coef[0, 0], intercept[1] - intercept[0]
@@ -50,7 +50,7 @@ def test_one_pooled_variance_gives_one_boundary():
 def test_the_weights_are_those_of_the_formula():
     rng = np.random.default_rng(12)
     X, y = rng.normal(size=(60, 3)) + np.arange(60)[:, None] % 3, np.arange(60) % 3
-    model = sc.NaiveBayes(kinds=sc.Normal(tied="classes"), estimate="ml").fit(X, y)
+    model = sc.NaiveBayes(kinds=sc.families.Normal(tied="classes"), estimate="ml").fit(X, y)
     coef, intercept = model.to_linear()
     mean = np.stack([X[y == c].mean(axis=0) for c in range(3)])
     variance = ((X - mean[y]) ** 2).mean(axis=0)
@@ -64,7 +64,7 @@ def test_the_softmax_of_the_linear_form_is_the_model(classes, columns, seed, est
     rng = np.random.default_rng(seed)
     y = np.concatenate([np.arange(classes), rng.integers(classes, size=20)])
     X = rng.normal(size=(len(y), columns)) * 3 + y[:, None]
-    model = sc.NaiveBayes(kinds=sc.Normal(tied="classes"), estimate=estimate).fit(X, y)
+    model = sc.NaiveBayes(kinds=sc.families.Normal(tied="classes"), estimate=estimate).fit(X, y)
     coef, intercept = model.to_linear()
     assert coef.shape == (classes, columns)
     np.testing.assert_allclose(softmax(X @ coef.T + intercept, axis=1), model.predict_proba(X), atol=1e-12)

@@ -55,11 +55,11 @@ def test_the_full_joint_table_of_attributes_and_class(n):
 @pytest.mark.parametrize(
     ("family", "free"),
     [
-        (sc.Normal(), 6 + 6),
-        (sc.Normal(tied="classes"), 6 + 2),
-        (sc.Normal(tied="columns"), 6 + 3),
-        (sc.Normal(tied="both"), 6 + 1),
-        (sc.Normal(variance=2.0), 6),
+        (sc.families.Normal(), 6 + 6),
+        (sc.families.Normal(tied="classes"), 6 + 2),
+        (sc.families.Normal(tied="columns"), 6 + 3),
+        (sc.families.Normal(tied="both"), 6 + 1),
+        (sc.families.Normal(variance=2.0), 6),
     ],
 )
 def test_a_shared_variance_is_one_parameter(family, free):

@@ -183,11 +183,11 @@ FIT_OPTIONS = (
     option(
         "--model",
         "Model of the target: the ensemble with the best cross-validated log-loss (auto), standard naive Bayes, or "
-        "averaged one-dependence estimators (averaged, AODE).  [default: auto, but naive-bayes with --prior, "
+        "averaged one-dependence estimators (aode).  [default: auto, but naive-bayes with --prior, "
         "--estimate, --expert, --calibrate or --unlabelled-weight]  With all of these, query, impute, sample and "
         "explore use naive Bayes. Two models of all columns, with the target as an ordinary one, account for "
         "dependent columns: a mixture whose number of classes is chosen, and a network found by search (faster).",
-        type=("auto", "naive-bayes", "averaged", "network", "mixture"),
+        type=("auto", "naive-bayes", "aode", "network", "mixture"),
     ),
     option(
         "--expert FILE", "A CSV of beliefs, n of m rows (column, level, class, n, m), counted in addition to the data."

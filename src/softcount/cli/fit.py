@@ -171,7 +171,7 @@ def check_classes(request: Request) -> None:
         refuse(request, "prior", "adds pseudo-counts as --expert does; give one of the two")
     if request.model == "auto":
         refuse(request, "calibrate expert", of_naive_bayes)
-    if request.model == "averaged":
+    if request.model == "aode":
         refuse(request, "calibrate expert prior unlabelled_weight", of_naive_bayes)
     if isinstance(request.classes, int):
         refuse(request, "criterion", "chooses the number of classes, which --classes has given")
@@ -249,8 +249,8 @@ def check_run(request: Request) -> None:
         raise click.UsageError(f"--engine {request.engine} is not known; give dask or spark, with =ADDRESS or without")
     elsewhere = "needs all rows on one machine; it cannot be given with --engine"
     refuse(request, "net calibrate expert spill", elsewhere)
-    if request.model == "averaged":
-        raise click.UsageError(f"--model averaged {elsewhere}")
+    if request.model == "aode":
+        raise click.UsageError(f"--model aode {elsewhere}")
 
 
 # -- columns of text
@@ -399,7 +399,7 @@ def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest
         starts = mixture.Starts(number or 1, n_init=request.starts or STARTS, seed=request.seed)
         search = ClassSearch(starts, None if number else request.criterion or CRITERION)
         return ClassRequest(plan, search, checkpoint=request.checkpoint, **tried)
-    averaged = aode.AodePlan() if request.model == "averaged" else None
+    averaged = aode.AodePlan() if request.model == "aode" else None
     ensemble = naive_bayes_option(request) is None if request.model is None else request.model == "auto"
     return ClassRequest(plan, calibration=request.calibrate, aode=averaged, ensemble=ensemble, **tried)
 

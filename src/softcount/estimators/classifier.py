@@ -106,7 +106,7 @@ class Classifier(ClassEstimator):
         return self._result(arrow_lines([{"model": line.pop("name"), **line} for line in lines]))
 
 
-# Averaged one-dependence stars as a classifier of their own.
+# AODE as a classifier
 
 
 def check_cuts(name: str, cuts: Any) -> None:
@@ -119,7 +119,7 @@ def check_cuts(name: str, cuts: Any) -> None:
             raise DataError(f"{name} of {key!r} must be numbers that rise: {given!r}.")
 
 
-class AveragedStars(ClassEstimator):
+class AODE(ClassEstimator):
     """Averaged one-dependence estimators (AODE): every column in turn is a second parent of all others.
 
     All of them come from one pass that counts pairs of cells, which are added and taken away like every count (`merge`,
@@ -131,12 +131,12 @@ class AveragedStars(ClassEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (200, 2)).astype(str)
     >>> y = np.where(X[:, 0] == X[:, 1], "same", "other")
-    >>> AveragedStars().fit(X, y).score(X, y)  # naive Bayes is right half of the time
+    >>> AODE().fit(X, y).score(X, y)  # naive Bayes is right half of the time
     1.0
     """
 
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
-    _removed: ClassVar = {"numbers": "AveragedStars(): numbers are discretised"}
+    _removed: ClassVar = {"numbers": "AODE(): numbers are discretised"}
     _varied: ClassVar = {
         "prior": Parameter(
             float,
@@ -180,7 +180,7 @@ class AveragedStars(ClassEstimator):
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         mine = self.fitted_
         if other.aode is None:
-            raise DataError("AveragedStars can only be merged with AveragedStars.")
+            raise DataError("AODE can only be merged with AODE.")
         super()._join(other, sign, grow)
         self._keep(merge_aode(mine, other, self.fitted_, sign))
 
@@ -193,5 +193,5 @@ class AveragedStars(ClassEstimator):
         return dict(zip(keys, fitted.aode.cuts.edges, strict=False))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """Averaged stars are not linear: an error that says so."""
+        """Raise an error: AODE is not linear."""
         raise DataError("to_linear needs naive Bayes, but this model predicts with AODE.")

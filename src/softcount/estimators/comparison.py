@@ -27,7 +27,7 @@ from softcount.classify.encode import EncodedRows, column_keys
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
-from softcount.estimators.classifier import AveragedStars, Classifier
+from softcount.estimators.classifier import AODE, Classifier
 from softcount.estimators.inputs import frame_library
 from softcount.estimators.mixture import Mixture
 from softcount.estimators.naive_bayes import NaiveBayes
@@ -161,7 +161,7 @@ def candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Cand
         Candidate("weighted naive Bayes", naive_bayes(weights="columns")),
         *(of_numbers if numbers else ()),
         Candidate("tree-augmented (TAN)", lambda _: BayesNet("tan", prior="row", kinds=dict(kinds))),
-        Candidate("averaged stars (AODE)", lambda _: AveragedStars(dict(kinds))),
+        Candidate("AODE", lambda _: AODE(dict(kinds))),
         Candidate("mixture per class", lambda _: MixturePerClass(dict(kinds), seed), generative=True),
         Candidate("logistic regression", _logistic_regression, ours=False),
         Candidate("Classifier", lambda _: Classifier(dict(kinds))),

@@ -21,7 +21,7 @@ from softcount.estimators.engines import answers_and_labels, from_engine, needs_
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import HALF_LIFE, check_whole
-from softcount.estimators.result_frames import arrow_lines, as_arrow
+from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.evaluate.logistic import logistic
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
@@ -419,6 +419,27 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
         return quadratic_form(self.fitted_, first, second)
 
+    def bayes_error(self, n_samples: int = 100_000, random_state: Any = None) -> decisions.BestError:
+        """Estimate the error rate of the best rule if the model were the truth.
+
+        If the assumptions of a model hold, its error on new rows tends to this as training rows grow. A model that does
+        much worse on new rows has assumptions that do not hold. For a `Classifier` it is the error of its naive Bayes.
+
+        Parameters
+        ----------
+        n_samples : int, default=100_000
+            Rows drawn from the model, at least 2.
+        random_state : int, Generator or None, default=None
+            Seed of the rows.
+
+        Returns
+        -------
+        BestError
+            With `error`, `standard_error` and `rows`.
+        """
+        n_samples = check_whole("n_samples", n_samples, 2)
+        return decisions.best_error(self._fitted, n_samples, inputs.generator(random_state))
+
     def to_logistic(self, X: Any, y: Any, sample_weight: Any = None, penalty: float = 1.0) -> Self:
         """Fit a logistic regression on the features of this naive Bayes, starting at its weights.
 
@@ -530,21 +551,3 @@ class NaiveBayes(ClassEstimator):
 def plain_class(name: Any) -> Any:
     """A class as Python writes it: 1 rather than np.int64(1)."""
     return name.item() if isinstance(name, np.generic) else name
-
-
-def bayes_error(model: Any, n: int = 100_000, random_state: Any = None) -> decisions.BestError:
-    """The error rate of the best rule if the model were the truth, estimated on n rows drawn from the model.
-
-    It comes with its standard error. If the assumptions of a model hold, its own error tends to this as rows grow; a
-    model that does much worse on new rows is wrong about them. For a `Classifier` it is that of the naive Bayes from
-    which it draws rows.
-    """
-    check_is_fitted(model)
-    n = check_whole("n, the number of rows,", n, 2)
-    if isinstance(model.fitted_, Fitted):
-        return decisions.best_error(model.fitted_, n, inputs.generator(random_state))
-    if model.fitted_.net.cuts:
-        raise DataError("rows drawn from a network hold bins of discretised numbers, which it cannot classify again.")
-    drawn = as_arrow(model.sample(n, random_state=random_state))
-    rows = drawn.drop_columns([str(model.fitted_.target)])
-    return decisions.BestError.of(iter([model.predict_proba(rows)]))

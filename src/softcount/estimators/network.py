@@ -21,9 +21,10 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import report
-from softcount.estimators.result_frames import arrow_table, families_of
+from softcount.estimators.result_frames import arrow_table, as_arrow, families_of
 from softcount.files.bif import read_network, write_network
 from softcount.fit import network as network_fit
+from softcount.fitted.decisions import BestError
 from softcount.fitted.network import FittedNet, LikeliestLevels, fitted_from, re_estimated
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
@@ -585,6 +586,29 @@ class BayesNet(EmEstimator, TableEstimator):
         shown["reason"] = [names[place] for place in parts[worst].argmax(axis=1)]
         shown |= {apart(name, shown): parts[worst, j] for j, name in enumerate(names)}
         return self._result(arrow_table(shown), X, worst)
+
+    def bayes_error(self, n_samples: int = 100_000, random_state: Any = None) -> BestError:
+        """Estimate the error rate of the best rule for the class if the network were the truth.
+
+        Parameters
+        ----------
+        n_samples : int, default=100_000
+            Rows drawn from the network, at least 2.
+        random_state : int, Generator or None, default=None
+            Seed of the rows.
+
+        Returns
+        -------
+        BestError
+            With `error`, `standard_error` and `rows`.
+        """
+        target, n_samples = self._of(None), check_whole("n_samples", n_samples, 2)
+        if self.fitted_.net.cuts:
+            raise DataError(
+                "rows drawn from a network hold bins of discretised numbers, which it cannot classify again."
+            )
+        drawn = as_arrow(self.sample(n_samples, random_state=random_state)).drop_columns([str(target)])
+        return BestError.of(iter([self.predict_proba(drawn)]))
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
         """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 import softcount
+from softcount.core.lazy import LazyModule
 from softcount.errors import ModelFileError
 from softcount.families import Family
 from softcount.files.archive import naming, read, write
@@ -24,8 +25,10 @@ from softcount.files.model_file import PRIORS, family_document, family_from, loa
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
-from softcount.models.align import Older
 from softcount.networks.network import Graph, Network
+from softcount.priors import Older
+
+averages: Any = LazyModule("softcount.estimators.average")  # which imports this module
 
 PARTS = {
     "centres": ("KMeans", "SphericalKMeans"),
@@ -34,9 +37,9 @@ PARTS = {
     "chain": ("MarkovChain",),
 }
 """The estimators that a file with such a part may name: public ones, never a class to import."""
-MODELS = ("NaiveBayes", "Classifier", "AveragedStars", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
+MODELS = ("NaiveBayes", "Classifier", "AODE", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
 """Estimators that a file with the model of a table or of sequences may name."""
-ONE_MODEL = ("AveragedStars", "BayesNet", "HiddenMarkov")
+ONE_MODEL = ("AODE", "BayesNet", "HiddenMarkov")
 """Estimators with a kind of model that no other has."""
 MOST_MEMBERS = 1000
 
@@ -128,7 +131,7 @@ def suitable_estimator(fitted: Any) -> Any:
     elif fitted.classes is None:
         estimator = softcount.Mixture(fitted.n_groups, **shared)
     elif fitted.aode is not None:
-        estimator = softcount.AveragedStars(prior=fitted.aode.setting.concentration)
+        estimator = softcount.AODE(prior=fitted.aode.setting.concentration)
     elif fitted.ensemble is not None:
         estimator = softcount.Classifier(prior=fitted.prior)
     else:
@@ -224,4 +227,4 @@ def load_average(path: Any, document: Document, arrays: Arrays) -> Any:
             if "average" in read(member)[0]:
                 raise ModelFileError("a member is itself an average.")
             models[name] = load_estimator(member)
-        return softcount.ModelAverage(models, weights, about.by)
+        return averages.ModelAverage(models, weights, about.by)

@@ -3,13 +3,19 @@
 import pkgutil
 from importlib import import_module
 
-from softcount.families.base import FAMILIES, HOWS, Family, How, Hyper, Params, Setting
-from softcount.families.binned import Cut, HistogramFamily
+from softcount.families.base import FAMILIES as FAMILIES
+from softcount.families.base import HOWS as HOWS
+from softcount.families.base import Family as Family
+from softcount.families.base import How as How
+from softcount.families.base import Hyper as Hyper
+from softcount.families.base import Params as Params
+from softcount.families.base import Setting as Setting
+from softcount.families.binned import Cut, Histogram
 from softcount.families.categorical import Bernoulli, Categorical, Grouped
-from softcount.families.gamma import GammaFamily
-from softcount.families.joint import Joint
-from softcount.families.kernel import KernelFamily
-from softcount.families.linear import Linear
+from softcount.families.gamma import Gamma
+from softcount.families.joint import Joint as Joint
+from softcount.families.kernel import Kernel
+from softcount.families.linear import Linear as Linear
 from softcount.families.lognormal import LogNormal
 from softcount.families.markov import Markov
 from softcount.families.mixed import Mixed
@@ -25,32 +31,23 @@ for _found in pkgutil.iter_modules(__path__):  # registers families that are not
     import_module(f"{__name__}.{_found.name}")
 
 __all__ = [
-    "FAMILIES",
-    "HOWS",
     "Bernoulli",
     "Binomial",
     "Categorical",
     "Cut",
     "Exponential",
-    "Family",
-    "GammaFamily",
+    "Gamma",
     "Geometric",
     "Grouped",
-    "HistogramFamily",
-    "How",
-    "Hyper",
-    "Joint",
-    "KernelFamily",
-    "Linear",
+    "Histogram",
+    "Kernel",
     "LogNormal",
     "Markov",
     "Mixed",
     "Multinomial",
     "Multinormal",
     "Normal",
-    "Params",
     "Poisson",
-    "Setting",
     "Spiked",
     "Student",
     "Text",

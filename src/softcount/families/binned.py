@@ -57,7 +57,7 @@ class BinnedCounts(PointCounts):
 
 
 @register
-class HistogramFamily(BinnedCounts, Struct, frozen=True):
+class Histogram(BinnedCounts, Struct, frozen=True):
     """Numbers of any shape, as shares of bins: `bins` as in `sc.Histogram`, decided by all rows together.
 
     A prior of `a` adds `a` rows per bin on average, distributed as all rows together. No bin is narrower than the

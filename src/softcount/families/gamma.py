@@ -24,15 +24,15 @@ SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
 
 
 @register
-class GammaFamily(Family, Struct, frozen=True):
+class Gamma(Family, Struct, frozen=True):
     """Positive numbers with a mean and a shape; the rate is shape / mean.
 
     Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is that
     of the rows. The shape k solves log k - digamma(k) = log(mean) - mean of logs. A prior of `a` rows adds `a` rows
     with that difference in the whole column.
 
-    >>> rows = GammaFamily().count(np.array([1.0, 3.0]), np.ones((2, 1)), None, Setting()).spread(1)
-    >>> found = GammaFamily().estimate(rows, GammaFamily().hyper(0.0, rows, Setting()), "ml")
+    >>> rows = Gamma().count(np.array([1.0, 3.0]), np.ones((2, 1)), None, Setting()).spread(1)
+    >>> found = Gamma().estimate(rows, Gamma().hyper(0.0, rows, Setting()), "ml")
     >>> found["mean"].item(), round(found["shape"].item(), 4)
     (2.0, 3.6343)
     """

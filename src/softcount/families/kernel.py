@@ -35,7 +35,7 @@ ROUNDED = 0.5
 
 
 @register
-class KernelFamily(PointCounts, Struct, frozen=True):
+class Kernel(PointCounts, Struct, frozen=True):
     """Numbers of any shape: in every class a kernel on each of its numbers, with its own bandwidth.
 
     Rules and kernels are those of `sc.KernelDensity`. "auto" is Silverman's bandwidth of every class times the factor,

@@ -129,7 +129,7 @@ USUAL_PARTS = 2
 
 @register
 class Mixed(Family, Struct, frozen=True):
-    """Numbers with several modes: every group is a mixture of `parts` normals, `sc.Mixed("normal", 2)`.
+    """Numbers with several modes: every group is a mixture of `parts` normals, `sc.families.Mixed("normal", 2)`.
 
     `share`, `mean` and `variance` are those of each part. A tuple of columns is one block whose parts are products over
     the columns, so that columns may depend on each other: it solves XOR. The part of a row is hidden, so fitting takes
@@ -433,7 +433,7 @@ class Mixed(Family, Struct, frozen=True):
 
 @register
 class MixedBlock(Mixed, frozen=True):
-    """Several columns of numbers as one mixture in every group: `{("x", "y"): sc.Mixed("normal", 2)}`.
+    """Several columns of numbers as one mixture in every group: `{("x", "y"): sc.families.Mixed("normal", 2)}`.
 
     Given its part, the cells of a row are independent; the parts make the columns depend on each other.
     """

@@ -24,7 +24,7 @@ INNER = ("lognormal", "gamma", "exponential", "normal")
 
 @register
 class Spiked(Family, Struct, frozen=True):
-    """Numbers of which many are the same, as in `sc.Spiked("lognormal")` for rain: mostly 0, else an amount.
+    """Numbers of which many are the same, as in `sc.families.Spiked("lognormal")` for rain: mostly 0, else an amount.
 
     `spike` is the share of rows that hold the value `at`; the others have the parameters of the family `of`. Statistics
     are the rows at the spike, then those of the other family. In scores the spike is a density as wide as `rounding`,

@@ -138,9 +138,10 @@ SHORTEST = 1e-6
 
 @register
 class Exponential(Totals, Struct, frozen=True):
-    """Waiting times of 0 or more at a rate. `sc.Gamma(shape, rate)` is a prior of `shape` rows with a total of `rate`.
+    """Waiting times of 0 or more at a rate.
 
-    The predictive distribution is Lomax. The rate has an upper limit, because rows of zeros would be infinitely likely.
+    `sc.priors.Gamma(shape, rate)` is a prior of `shape` rows with a total of `rate`. The predictive distribution is
+    Lomax. The rate has an upper limit, because rows of zeros would be infinitely likely.
     """
 
     name = "exponential"
@@ -213,7 +214,8 @@ class Exponential(Totals, Struct, frozen=True):
 class Geometric(Totals, Struct, frozen=True):
     """Failures before the first success: 0, 1, 2, ...
 
-    Every row is one success, and the total counts the failures: `sc.Beta(successes, failures)` is the conjugate prior.
+    Every row is one success, and the total counts the failures. The conjugate prior is
+    `sc.priors.Beta(successes, failures)`.
 
     >>> Geometric().fitted(np.array([4.0]), np.array([12.0]), {})["success"]
     array([0.25])
@@ -269,8 +271,8 @@ class Geometric(Totals, Struct, frozen=True):
 class Poisson(Totals, Struct, frozen=True):
     """Counts 0, 1, 2, ... at a rate.
 
-    Statistics are rows and their total. A prior of `a` rows has the rate of the whole column. `sc.Gamma(shape, rate)`
-    is a prior of `rate` rows with a total of `shape`.
+    Statistics are rows and their total. A prior of `a` rows has the rate of the whole column.
+    `sc.priors.Gamma(shape, rate)` is a prior of `rate` rows with a total of `shape`.
     """
 
     name = "poisson"

@@ -27,9 +27,9 @@ from softcount.files.schema import schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Learned
-from softcount.models.align import Older
 from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
+from softcount.priors import Older
 from softcount.table.schema import Key, Schema
 
 NodeArrays = dict[tuple[str, str], np.ndarray]

@@ -300,8 +300,6 @@ class BestError(Struct, frozen=True):
 
 def best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> BestError:
     """Estimate the Bayes error from n rows drawn from a model of known classes, without calibration."""
-    if fitted.classes is None:
-        raise DataError("a mixture found its classes itself: there is no error to speak of.")
     plain, parts = replace(fitted, calibration=None), []
     with Threads() as threads:
         for start in range(0, n, AT_ONCE):

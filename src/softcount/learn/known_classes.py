@@ -22,7 +22,6 @@ from softcount.learn.initialise import count_open
 from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recoded_chunks, weight_lift, with_blanks
 from softcount.learn.record import FitRecord, Learned
 from softcount.models.align import (
-    Older,
     aligned,
     chosen_notes,
     grown,
@@ -35,6 +34,7 @@ from softcount.models.align import (
 from softcount.models.base import ClassModel, Problem, expected, with_weight
 from softcount.models.declare import auto_priors, priors_of
 from softcount.models.nodes import Imagined, Params, node_hyper, refuse_families
+from softcount.priors import Older
 from softcount.run.local import Runner
 from softcount.run.rows import Rows
 from softcount.table import Chunk, Table, wording

@@ -17,10 +17,10 @@ from softcount.errors import DataError
 from softcount.families import How
 from softcount.learn.initialise import Measures, Sketch, sketch
 from softcount.learn.settings import Plan, cells_of, retyping
-from softcount.models.align import Older
 from softcount.models.base import ClassModel, tally_equally
 from softcount.models.batched import SideBySide, find_spikes
 from softcount.models.nodes import Imagined, Node, Params, refuse_families
+from softcount.priors import Older
 from softcount.run.local import Runner, total
 from softcount.run.rows import HeldRows, Rows
 from softcount.table import Chunk, Settled, Table

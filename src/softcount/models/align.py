@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
@@ -18,6 +17,7 @@ from softcount.models.bag_stack import regrouped
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Node
+from softcount.priors import Older
 from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
 from softcount.table.text_columns import WORDLESS, counted_words
@@ -30,20 +30,6 @@ SLACK = 1e-9
 """Counts that are negative by no more than this are rounding errors."""
 WORDING = ("analyzer", "ngrams", "pattern", "lowercase", "stop_words")
 """Fields of a reading that define a word. The other fields select words by their frequency in a table."""
-
-
-class Older(Struct, frozen=True):
-    """A prior made of the counts of an older model, each worth `weight` new rows, in addition to `prior`."""
-
-    model: Any
-    weight: float = 1.0
-    prior: Any = 1.0
-
-    def __post_init__(self) -> None:
-        inner = getattr(self.model, "fitted_", self.model)
-        force_setattr(self, "model", inner)
-        if not np.isfinite(self.weight) or self.weight < 0:
-            raise DataError(f"an older model's weight is a number of 0 or more, not {self.weight}.")
 
 
 def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> Counts:

@@ -34,7 +34,7 @@ def table(rows=240, seed=0):
 @pytest.fixture(scope="module")
 def fitted():
     frame, label = table()
-    return sc.AveragedStars().fit(frame, label), frame, label
+    return sc.AODE().fit(frame, label), frame, label
 
 
 def cells_of(model, frame):
@@ -79,7 +79,7 @@ def oracle(model, frame, label, asked, prior=1.0, weights=None):
 @pytest.mark.parametrize("prior", [1.0, 0.3])
 def test_probabilities_are_those_of_plain_loops(prior, cuts):
     frame, label = table(80)
-    model = sc.AveragedStars(prior=prior, cuts=cuts).fit(frame, label)
+    model = sc.AODE(prior=prior, cuts=cuts).fit(frame, label)
     asked = frame.iloc[:20].copy()
     asked.loc[0] = [None, None, np.nan, np.nan]
     asked.loc[1] = [None, None, np.nan, 0.7]
@@ -90,7 +90,7 @@ def test_stars_count_by_what_their_parent_tells_of_the_class():
     frame, label = table(80)
     frame = frame.dropna().reset_index(drop=True)
     label = label[: len(frame)]
-    model = sc.AveragedStars(parents="information").fit(frame, label)
+    model = sc.AODE(parents="information").fit(frame, label)
     weights = []
     for column in zip(*cells_of(model, frame), strict=True):
         counts = pd.crosstab(pd.Series(column, dtype=object).astype(str), pd.Series(label)).to_numpy() / len(label)
@@ -103,7 +103,7 @@ def test_stars_count_by_what_their_parent_tells_of_the_class():
 def test_it_passes_the_checks_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_estimator(sc.AveragedStars())
+        check_estimator(sc.AODE())
 
 
 @pytest.mark.parametrize("against", [None, "kept"])
@@ -128,7 +128,7 @@ def test_a_pair_that_only_together_tells_is_found():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (800, 2))
     y = (X[:, 0] > 0) ^ (X[:, 1] > 0)
-    assert sc.AveragedStars().fit(X, y).score(X, y) > 0.85
+    assert sc.AODE().fit(X, y).score(X, y) > 0.85
 
 
 def test_weight_two_is_the_row_twice_and_no_thread_changes_a_bit(fitted):
@@ -169,15 +169,15 @@ def test_levels_and_classes_that_only_one_part_has_are_united():
     one = pd.DataFrame({"a": ["x", "x", "y"] * 5, "b": [0, 1, 0] * 5})
     other = pd.DataFrame({"a": ["z", "x", "z"] * 5, "b": [2, 1, 3] * 5})
     left, right = np.array(["p", "q", "p"] * 5), np.array(["q", "r", "r"] * 5)
-    both = sc.AveragedStars().fit(one, left).merge(sc.AveragedStars().fit(other, right))
-    whole = sc.AveragedStars().fit(pd.concat([one, other]), np.concatenate([left, right]))
+    both = sc.AODE().fit(one, left).merge(sc.AODE().fit(other, right))
+    whole = sc.AODE().fit(pd.concat([one, other]), np.concatenate([left, right]))
     np.testing.assert_allclose(both.predict_proba(other), whole.predict_proba(other), rtol=1e-12)
     assert both.classes_.tolist() == ["p", "q", "r"]
 
 
 def test_parts_that_are_cut_in_other_places_are_not_merged(fitted):
     model, frame, label = fitted
-    other = sc.AveragedStars(cuts={"price": [1.0, 2.0]}).fit(frame, label)
+    other = sc.AODE(cuts={"price": [1.0, 2.0]}).fit(frame, label)
     with pytest.raises(DataError, match=r"column 'price' has different bins.*cuts=first.cuts_"):
         model.merge(other)
 
@@ -188,7 +188,7 @@ def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
     again = sc.load(tmp_path / "m.sc")
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
     np.testing.assert_array_equal(again.merge(model).predict_proba(frame), model.merge(model).predict_proba(frame))
-    assert type(again) is sc.AveragedStars and again.cuts_["price"].tolist() == model.cuts_["price"].tolist()
+    assert type(again) is sc.AODE and again.cuts_["price"].tolist() == model.cuts_["price"].tolist()
 
 
 COUNTS = ["pairs", "single", "sizes"]
@@ -197,7 +197,7 @@ SETTINGS = ["columns", "concentration", "informed"]
 
 @pytest.mark.parametrize("part", [*COUNTS, *SETTINGS, "edges"])
 def test_senseless_files_are_refused(tmp_path, part):
-    model = sc.AveragedStars().fit(*table(40))
+    model = sc.AODE().fit(*table(40))
     model.save(tmp_path / "m.sc")
     document, arrays = read(tmp_path / "m.sc")
     stars = document["aode"]
@@ -220,7 +220,7 @@ def test_senseless_files_are_refused(tmp_path, part):
 def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
     frame, label = table(120)
     monkeypatch.setattr(aode, "MOST_BYTES", 2 * 8 * 10 * 8)
-    model = sc.AveragedStars(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame.drop(columns="doors"), label)
+    model = sc.AODE(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame.drop(columns="doors"), label)
     assert model.fitted_.aode.pairs.counts.nbytes <= 2 * 8 * 10 * 8
     assert any("price" in note and "pairs with" in note and "class alone" in note for note in model.notes_)
     proba = model.predict_proba(frame)
@@ -240,12 +240,12 @@ def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
 def test_what_makes_no_sense_is_refused(setting, said):
     frame, label = table(40)
     with pytest.raises(DataError, match=said):
-        sc.AveragedStars(**setting).fit(frame, label)
+        sc.AODE(**setting).fit(frame, label)
 
 
 def test_text_is_refused():
     with pytest.raises(DataError, match="is text, and AODE takes categories and numbers"):
-        sc.AveragedStars(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
+        sc.AODE(kinds="text").fit(["win money now", "see you at noon"], ["spam", "ham"])
 
 
 def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(tmp_path, monkeypatch):
@@ -253,7 +253,7 @@ def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(tmp_path, m
     monkeypatch.chdir(tmp_path)
     frame.assign(label=label).to_csv("cars.csv", index=False)
     ask = CliRunner().invoke
-    told = ask(cli, ["fit", "cars.csv", "--target", "label", "--model", "averaged", "-o", "m.sc"])
+    told = ask(cli, ["fit", "cars.csv", "--target", "label", "--model", "aode", "-o", "m.sc"])
     assert told.exit_code == 0 and "AODE for label" in told.output and "log-loss" in told.output
     assert "AODE" in ask(cli, ["show", "m.sc"]).output
     assert ask(cli, ["predict", "m.sc", "cars.csv", "-o", "out.csv"]).exit_code == 0
@@ -263,7 +263,7 @@ def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(tmp_path, m
     assert "accuracy" in ask(cli, ["evaluate", "m.sc", "cars.csv"]).output
     assert ask(cli, ["merge", "m.sc", "m.sc", "-o", "two.sc"]).exit_code == 0
     assert sc.load("two.sc").class_count_.sum() == 2 * len(frame)
-    refused = ask(cli, ["fit", "cars.csv", "--target", "label", "--model", "averaged", "--prior", "2"])
+    refused = ask(cli, ["fit", "cars.csv", "--target", "label", "--model", "aode", "--prior", "2"])
     assert refused.exit_code == 2 and "--prior is for naive Bayes" in refused.output
 
 
@@ -271,6 +271,6 @@ def test_a_share_held_out_and_no_folds_are_taken_in_the_shell(tmp_path, monkeypa
     frame, label = table(120)
     monkeypatch.chdir(tmp_path)
     frame.assign(label=label).to_csv("cars.csv", index=False)
-    ask, fit = CliRunner().invoke, ["fit", "cars.csv", "--target", "label", "--model", "averaged", "-o", "m.sc"]
+    ask, fit = CliRunner().invoke, ["fit", "cars.csv", "--target", "label", "--model", "aode", "-o", "m.sc"]
     assert "30 % held out" in ask(cli, [*fit, "--holdout", "0.3"]).output
     assert "cross-validation" not in ask(cli, [*fit, "--folds", "0"]).output
