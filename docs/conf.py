@@ -14,11 +14,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["gallery/GALLERY_HEADER.rst", "decisions/README.md"]
+exclude_patterns = ["gallery/GALLERY_HEADER.rst"]
 
 # Headings can be linked to, and links to files of the repository are left as they are.
 myst_heading_anchors = 3
@@ -42,4 +43,10 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "Softcount"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {
+    "header_links_before_dropdown": 8,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+}
+html_sidebars = {"index": [], "install": []}

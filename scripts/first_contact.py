@@ -1,6 +1,6 @@
-"""Writes docs/first-contact.md: real tables, the command for each, and what it says.
+"""Writes docs/contributing/first-contact.md: real tables, the command for each, and what it says.
 
-python scripts/first_contact.py SHARED_DATA > docs/first-contact.md
+python scripts/first_contact.py SHARED_DATA > docs/contributing/first-contact.md
 """
 
 from __future__ import annotations

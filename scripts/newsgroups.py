@@ -1,4 +1,4 @@
-"""What docs/newsgroups.md says, measured again: `python scripts/newsgroups.py 20_newsgroups`, or its tar.gz.
+"""What docs/benchmarks/newsgroups.md says, measured again: `python scripts/newsgroups.py 20_newsgroups`, or its tar.gz.
 
 Words seen at least 3 times in the training messages, without the 100 most frequent; headers are left in.
 """
@@ -20,7 +20,7 @@ TRAINED = 13_331
 SEEDS = 3
 LABELLED, UNLABELLED, DRAWS = 300, 10_000, 5
 WORDS: dict[str, Any] = {"min_count": 3, "drop_top": 100}
-PAGE, PICTURE = Path("docs/newsgroups.md"), Path("docs/newsgroups.svg")
+PAGE, PICTURE = Path("docs/benchmarks/newsgroups.md"), Path("docs/benchmarks/newsgroups.svg")
 Messages = tuple[np.ndarray, np.ndarray]
 
 

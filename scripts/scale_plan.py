@@ -2,7 +2,7 @@
 
     python scripts/scale_plan.py
 
-Every figure of docs/scale.md comes from this. Times are those of the processor, on one thread, best of several.
+Every figure of docs/benchmarks/scale.md comes from this. Times are processor times on one thread, best of several.
 """
 
 from __future__ import annotations

@@ -24,3 +24,14 @@ def test_examples_print_what_the_page_shows(page):
     failures: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=failures.append)
     assert not failures, "".join(failures)
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
+def test_every_relative_link_of_a_page_leads_to_a_file():
+    broken = []
+    for page in DOCS.rglob("*.md"):
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if not link.startswith("http") and not (page.parent / link).exists():
+                broken.append(f"{page.relative_to(DOCS)}: {link}")
+    assert not broken, broken

@@ -8,7 +8,7 @@ from scripts.scale_plan import LEVELS, blocks_agree, fold_error, levels_in, size
 
 import softcount as sc
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "scale.md"
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not here")

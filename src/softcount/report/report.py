@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 3_000_000
 """Bytes of an HTML file: a larger one takes a browser seconds to read, and is hard to mail."""
 ENDINGS = (".html", ".htm", ".json", ".txt")
-FOOTER = "Made by Softcount. This file loads nothing and runs nothing; docs/report.md explains each picture."
+FOOTER = "Made by Softcount. This file loads nothing and runs nothing; docs/how-to/report.md explains each picture."
 
 
 class Report(Struct, frozen=True):
