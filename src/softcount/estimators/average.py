@@ -229,13 +229,42 @@ FOLDS = 5
 
 
 class ModelAverage:
-    """Fitted models of one table, with weights that add to one; answers are those of all of them together.
+    """Several fitted models of one table as one model, with weights that sum to one.
 
-    By "evidence" or "bic" the weights are what is believed of the models, and a row is as likely as the weighted sum of
-    what they say of it: a model that had not expected the row then says less of its class. By "stacking" the weights
-    are those under which rows held out were most likely; with known classes it is their classes that count, and the
-    members' chances are added with the same weights in every row.
+    Create it with `average`. With weights by "evidence" or "bic", a row is as likely as the weighted sum of the
+    members' densities, so a member that found the row improbable counts less in its answer. With "stacking" of models
+    with known classes, the members' class probabilities are added with the same weights in every row.
 
+    Parameters
+    ----------
+    models : list or dict
+        Fitted models; a dict gives them names.
+    weights : array of shape (n_models,)
+        Weights of the models.
+    by : {'evidence', 'bic', 'stacking'}
+        Where the weights come from.
+
+    Attributes
+    ----------
+    models_ : list
+        The members.
+    names_ : list of str
+        Their names.
+    weights_ : ndarray of shape (n_models,)
+        Their weights.
+
+    See Also
+    --------
+    average : Weights the models and returns this object.
+    compare : Compares classifiers instead of averaging them.
+
+    References
+    ----------
+    .. [1] J. A. Hoeting, D. Madigan, A. E. Raftery and C. T. Volinsky (1999). "Bayesian model averaging: a tutorial".
+       Statistical Science 14 (4), 382-417.
+
+    Examples
+    --------
     >>> from softcount.estimators.network import BayesNet
     >>> rows = {"Rain": ["yes", "no", "no", "yes"], "Wet": ["yes", "no", "no", "yes"]}
     >>> both = average([BayesNet([("Rain", "Wet")]).fit(rows), BayesNet({"Rain": [], "Wet": []}).fit(rows)])
@@ -268,7 +297,13 @@ class ModelAverage:
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes that all models know."""
+        """Classes that all members know, shape (n_classes,).
+
+        Raises
+        ------
+        AttributeError
+            If the members are mixtures or networks without a class.
+        """
         known = self._members[0].classes
         if known is None:
             raise AttributeError("the models have no known classes in common.")
@@ -276,7 +311,7 @@ class ModelAverage:
 
     @property
     def edge_probabilities_(self) -> dict[tuple[Key, Key], float]:
-        """The weight of the networks that have each edge."""
+        """Weight of the networks that have each edge, by pair (parent, child)."""
         found: dict[tuple[Key, Key], float] = {}
         for member, share in zip(self._members, self.weights_.tolist(), strict=True):
             for edge in member.model.edges_ if member.is_network else ():
@@ -291,13 +326,37 @@ class ModelAverage:
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of each row: of the weighted sum of the members' densities."""
+        """Return the log-density of each row under the weighted sum of the members' densities.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log-densities in nats.
+        """
         logs = self._each(lambda member: member.model.score_samples(X))
         return np.asarray(log_sum_exp(log_of(self.weights_) + logs, 1))
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
-        """Without y the mean log-density of a row; with y the share of rows whose class is predicted."""
+        """Return the accuracy if `y` is given, otherwise the mean log-density per row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str, default=None
+            Classes, or the name of the column of `X` that holds them.
+
+        Returns
+        -------
+        float
+            Share of rows whose class is predicted, or mean log-density in nats.
+        """
         if y is None:
             return float(self.score_samples(X).mean())
         y = inputs.labels_to_score(X, y, self.classes_)
@@ -305,7 +364,25 @@ class ModelAverage:
 
     @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """(rows x classes) probability of each class; of networks, also of each level of a node."""
+        """Return the probability of each class, averaged over the members.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        of : str, default=None
+            Node to predict if all members are networks. None is the class.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities in the order of `classes_`.
+
+        Raises
+        ------
+        DataError
+            If the members are mixtures: the components of one are not those of another.
+        """
         if of is None and self._members[0].classes is None:
             raise DataError(
                 "the classes that one mixture found are not those of another, so they have no average. "
@@ -316,12 +393,36 @@ class ModelAverage:
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The logarithm of `predict_proba`."""
+        """Return the logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Log-probabilities.
+        """
         return log_of(self.predict_proba(X))
 
     @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """The likeliest class of each row; of networks, also the likeliest level of a node."""
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        of : str, default=None
+            Node to predict if all members are networks. None is the class.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, or categories of the node.
+        """
         best = self.predict_proba(X, of).argmax(axis=1)
         first = self._members[0]
         if of is None or of == first.fitted.target:
@@ -329,10 +430,18 @@ class ModelAverage:
         return np.asarray(np.array(list(first.fitted.levels[of]), dtype=object)[best])
 
     def explain(self, X: Any) -> Any:
-        """A frame of what each member says of each row, and how much it counts there.
+        """Return what each member contributes to each row.
 
-        `weight` is the member's share in the answer for this row and `log_density` how likely it finds the row; with
-        known classes, `class` is the one it prefers and `probability` what it gives it.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        DataFrame
+            A line for each row and member: its `weight` in the answer for this row and the `log_density` of the row
+            under it. With known classes also the `class` it prefers and the `probability` of that class.
         """
         logs = self._each(lambda member: member.row_logs(X))
         rows, count = logs.shape
@@ -352,7 +461,28 @@ class ModelAverage:
     # -- what follows from what is given
 
     def query(self, of: Key, given: Any = None) -> Any:
-        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number."""
+        """Return the distribution of any column given any others, averaged over the members.
+
+        Parameters
+        ----------
+        of : str
+            Column.
+        given : dict, default=None
+            Values of other columns by name.
+
+        Returns
+        -------
+        dict or AveragedAnswer
+            Probabilities by category; of a number an answer with `mean`, `variance`, `pdf` and `quantile`.
+
+        Examples
+        --------
+        >>> from softcount.estimators.mixture import Mixture
+        >>> table = {"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2], "y": ["a", "a", "a", "b", "b", "b"]}
+        >>> both = average([Mixture(k, random_state=0).fit(table) for k in (1, 2)])
+        >>> {level: round(probability, 2) for level, probability in both.query("y", {"x": 1.1}).items()}
+        {'a': 0.8, 'b': 0.2}
+        """
         shares = self._given_weights(given)
         answers = [member.model.query(of, given) for member in self._members]
         if not isinstance(answers[0], dict):
@@ -362,7 +492,22 @@ class ModelAverage:
         return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """A frame of n new rows, each drawn from a member that is drawn by its weight; an array of an array."""
+        """Draw rows, each from a member that is drawn by its weight.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        given : dict, default=None
+            Values of columns that are held.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        DataFrame or ndarray
+            The rows; an array for Gaussian mixtures of an array.
+        """
         n, rng = check_whole("n, the number of rows,", n, 0), inputs.generator(random_state)
         counts = rng.multinomial(n, self._given_weights(given))
         how = {} if given is None else {"given": given}
@@ -381,7 +526,13 @@ class ModelAverage:
     # -- how it is found
 
     def save(self, path: Any) -> None:
-        """Write all members and their weights to a file that `softcount.load` reads."""
+        """Write all members and their weights to a file that `softcount.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        """
         save_average(self, path)
 
     def _each(self, ask: Callable[[AverageMember], Any]) -> np.ndarray:
@@ -407,13 +558,45 @@ class ModelAverage:
 
 
 def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sample_weight: Any = None) -> ModelAverage:
-    """Several fitted models of one table as one: to predict with, score, sample, query and save.
+    """Average fitted models of one table: numbers of classes, kinds of columns, or structures of networks.
 
-    `models` is a list, or a mapping of names to models: numbers of classes, kinds, structures. `by` says what weighs
-    them: "evidence", the probability of the table under each, its parameters integrated out; "bic", the short form of
-    that; or "stacking", what models of the same settings, fitted on four fifths of the rows, say of the last. X and y
-    are the rows the models were fitted on: stacking needs them, and so does a naive Bayes that knew every class.
+    With `by="evidence"` the weight of a model is its posterior probability: the marginal likelihood of the table under
+    it, divided by the sum over all models. "bic" replaces the logarithm of the marginal likelihood by -BIC / 2.
+    "stacking" finds the weights that maximise the held-out log-likelihood of the average.
 
+    Parameters
+    ----------
+    models : list or dict
+        Fitted `NaiveBayes`, `Mixture`, `GaussianMixture` or `BayesNet` models of one table; a dict gives them names.
+    by : {'evidence', 'bic', 'stacking'}, default='evidence'
+        How models are weighted.
+    X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
+        The rows the models were fitted on. Stacking needs them, and so does naive Bayes fitted with every label known.
+    y : array of shape (n_rows,) or str, default=None
+        Their classes, or the name of the column of `X` that holds them.
+    sample_weight : array of shape (n_rows,), default=None
+        Their weights.
+
+    Returns
+    -------
+    ModelAverage
+        The average, to predict with, score, sample, query and save.
+
+    Raises
+    ------
+    DataError
+        If the models were fitted on different tables, or if one has densities where another has probabilities.
+
+    References
+    ----------
+    .. [1] J. A. Hoeting, D. Madigan, A. E. Raftery and C. T. Volinsky (1999). "Bayesian model averaging: a tutorial".
+       Statistical Science 14 (4), 382-417.
+    .. [2] D. H. Wolpert (1992). "Stacked generalization". Neural Networks 5 (2), 241-259.
+    .. [3] Y. Yao, A. Vehtari, D. Simpson and A. Gelman (2018). "Using stacking to average Bayesian predictive
+       distributions". Bayesian Analysis 13 (3), 917-1007.
+
+    Examples
+    --------
     >>> from softcount.estimators.mixture import Mixture
     >>> table = {"x": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0, 9.1, 9.2, 9.3, 9.4, 9.5]}
     >>> both = average([Mixture(k, random_state=0).fit(table) for k in (1, 2)])

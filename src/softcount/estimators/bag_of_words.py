@@ -229,7 +229,25 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     # Learning
 
     def fit(self, X: Any, y: Any = None) -> BagOfWords:
-        """Learn the words of the documents. `y` is not used."""
+        """Learn the words of the documents.
+
+        Parameters
+        ----------
+        X : list, array, Series, Arrow array or other iterable of str
+            Documents. They are read once, a few megabytes at a time.
+        y : object, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        BagOfWords
+            This transformer.
+
+        Raises
+        ------
+        DataError
+            If no word is left by the settings, or a document is not text.
+        """
         gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             for block in self._blocks(X, tally, threads):
@@ -237,7 +255,28 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return self._keep(gathered, not_empty(gathered.chosen(), self), tally)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Learn the words and give the matrix of the same documents, which are read once."""
+        """Learn the words and return the matrix of the same documents.
+
+        The documents are read once, so `X` may be a generator.
+
+        Parameters
+        ----------
+        X : list, array, Series, Arrow array or other iterable of str
+            Documents.
+        y : object, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        csr_matrix of shape (n_documents, n_words)
+            Counts or weights, as `transform` returns them.
+
+        Examples
+        --------
+        >>> bag = BagOfWords(stop_words="english")
+        >>> bag.fit_transform(["the cat sat", "the cat and the dog"]).toarray().tolist()
+        [[1, 0, 1], [1, 1, 0]]
+        """
         gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             kept = deque((replace(b, words=Words.of(())), gathered.add(b)) for b in self._blocks(X, tally, threads))
@@ -251,7 +290,22 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return self._shown(rows, X)
 
     def partial_fit(self, X: Any, y: Any = None) -> BagOfWords:
-        """Learn the words of more documents; those that are kept are chosen from all, when they are needed."""
+        """Learn the words of further documents.
+
+        The kept words are chosen from all documents so far when they are next needed, so columns may move after a call.
+
+        Parameters
+        ----------
+        X : list, array, Series, Arrow array or other iterable of str
+            Further documents.
+        y : object, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        BagOfWords
+            This transformer.
+        """
         gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             blocks = list(self._blocks(X, tally, threads))  # all are read before any is learned
@@ -263,7 +317,29 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return self._keep(gathered, None, tally)
 
     def merge(self, other: BagOfWords) -> BagOfWords:
-        """A new transformer that has learned the documents of both."""
+        """Return a new transformer that has learned the documents of both.
+
+        Parameters
+        ----------
+        other : BagOfWords
+            A fitted transformer with the same settings.
+
+        Returns
+        -------
+        BagOfWords
+            The merged transformer; neither of the two is changed.
+
+        Raises
+        ------
+        DataError
+            If the settings differ.
+
+        Examples
+        --------
+        >>> both = BagOfWords().fit(["one fish"]).merge(BagOfWords().fit(["two fish"]))
+        >>> both.get_feature_names_out().tolist(), both.counts_.tolist()
+        (['fish', 'one', 'two'], [2, 1, 1])
+        """
         refuse_unlike(self, other, BagOfWords)
         mine, theirs = (bag.get_params() | {"stop_words": reading_of(bag).stop_words} for bag in (self, other))
         unlike = [name for name in mine if name != "n_jobs" and mine[name] != theirs[name]]
@@ -305,7 +381,24 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     # Using
 
     def transform(self, X: Any) -> Any:
-        """The matrix of documents; words that were not learned, or not kept, are dropped."""
+        """Return the matrix of documents. Words without a column are dropped.
+
+        Parameters
+        ----------
+        X : list, array, Series, Arrow array or other iterable of str
+            Documents.
+
+        Returns
+        -------
+        csr_matrix of shape (n_documents, n_words)
+            Whole numbers for plain counts, else floats; after `set_output(transform="pandas")` a sparse DataFrame.
+
+        Examples
+        --------
+        >>> bag = BagOfWords("tfidf").fit(["red bike", "blue bike"])
+        >>> bag.transform(["red red bike"]).toarray().round(3)
+        array([[0.335, 0.   , 0.942]])
+        """
         self._check_settings()
         chosen, reading, tally = self._known, reading_of(self), DocumentTally()
         idf = self._idf(chosen)
@@ -319,7 +412,24 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return self._shown(rows, X)
 
     def inverse_transform(self, X: Any) -> list[np.ndarray]:
-        """For each row the words that are not zero in it, in the order of the columns."""
+        """Return the words of each row that are not zero.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_documents, n_words)
+            Rows such as `transform` returns.
+
+        Returns
+        -------
+        list of ndarray of str
+            For each row its words, in the order of the columns.
+
+        Examples
+        --------
+        >>> bag = BagOfWords().fit(["red bike", "blue bike"])
+        >>> [words.tolist() for words in bag.inverse_transform(bag.transform(["a blue bike"]))]
+        [['bike', 'blue']]
+        """
         if self.hashing is not None:
             raise DataError("hashing keeps no words, so none can be given back. Use hashing=None for a vocabulary.")
         names = self.get_feature_names_out()
@@ -331,19 +441,36 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         return [names[rows.indices[start:stop]] for start, stop in pairwise(rows.indptr)]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The words, in the order of the columns; with hashing "hash0", "hash1" and so on."""
+        """Return the names of the columns.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        ndarray of str, shape (n_words,)
+            The words; with `hashing` "hash0", "hash1" and so on.
+        """
         return np.array(list(self._known.words), dtype=object)
 
     words_: Sequence[str] = attribute(
-        "words", "The words that are kept, in the order of their spelling, without a Python object for each.", "_known"
+        "words",
+        "The kept words in alphabetical order. They are stored compactly, without a Python object for each.",
+        "_known",
     )
-    counts_: np.ndarray = attribute("counts", "How often each word occurs in all documents.", "_known")
-    documents_: np.ndarray = attribute("documents", "In how many documents each word occurs.", "_known")
-    n_documents_: int = attribute("n_documents", "How many documents were learned from.", "_known")
+    counts_: np.ndarray = attribute(
+        "counts", "Number of occurrences of each word in all documents, shape (n_words,).", "_known"
+    )
+    documents_: np.ndarray = attribute(
+        "documents", "Number of documents that hold each word, shape (n_words,).", "_known"
+    )
+    n_documents_: int = attribute("n_documents", "Number of documents that were learned from.", "_known")
 
     @property
     def vocabulary_(self) -> dict[str, int]:
-        """The column of each word, made when first needed."""
+        """Column of each word, created when it is first read."""
         if self.hashing is not None:
             raise AttributeError("hashing keeps no vocabulary. Use hashing=None for one.")
         known = self._known
@@ -353,12 +480,12 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     @property
     def idf_(self) -> np.ndarray:
-        """How rare each word is, by the rule that `idf` names."""
+        """Inverse document frequency of each word by the formula `idf`, shape (n_words,)."""
         return vocabulary.idf_of(self._known.documents, self._known.n_documents, self.idf)
 
     @property
     def notes_(self) -> list[str]:
-        """Remarks on the documents and the limits."""
+        """Remarks on the documents and on the limits of the vocabulary."""
         return [*self._known.notes, *(self._tally.notes() if hasattr(self, "_tally") else [])]
 
     def _parts(self, arrays: Arrays) -> Document:

@@ -35,10 +35,19 @@ MOST_ROUNDS = 20
 
 
 class ColumnChoice(Struct, frozen=True, eq=False):
-    """The selected columns, the best first; a table of what every column adds; a model of the selected columns.
+    """Result of `select_columns`.
 
-    The model takes the whole table and ignores the other columns. If no column was selected, it is None, or a mixture
-    of a single class.
+    Attributes
+    ----------
+    columns : list
+        Names of the selected columns, the best first.
+    table : Arrow table
+        A line for each column: what it adds, and whether it was selected (`kept`).
+    model : estimator or None
+        A model of the selected columns. It takes the whole table and ignores the other columns. If no column was
+        selected, it is None, or a mixture with one class.
+    criterion : {'evidence', 'log-loss'}
+        The criterion.
     """
 
     columns: list[Key]
@@ -54,12 +63,48 @@ class ColumnChoice(Struct, frozen=True, eq=False):
 def select_columns(
     model: Any, X: Any, y: Any = None, max_columns: int | None = None, criterion: str = "evidence"
 ) -> ColumnChoice:
-    """Select the columns of X that predict the classes of y or, for a mixture, that differ between its classes.
+    """Select the columns that predict the classes, or that differ between the classes a mixture finds.
 
-    By "evidence" a column is selected if its values are more likely with parameters of their own in every class, all
-    parameters integrated out: the table says by how many nats. By "log-loss", for known classes, columns are added one
-    by one as long as the log-loss of held-out rows falls by more than a standard error, so that of two columns with the
-    same information one is selected. `model` says how to fit, and is not changed; `max_columns` limits the number.
+    "evidence" selects a column if its marginal likelihood is higher with parameters for each class than with common
+    ones; `adds` is the difference in nats. "log-loss" adds columns one by one, as long as the cross-validated log-loss
+    falls by more than a standard error. Of two columns with the same information it selects one.
+
+    Parameters
+    ----------
+    model : NaiveBayes, Classifier, AODE or Mixture
+        How to fit. It is not changed and need not be fitted.
+    X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+        Rows.
+    y : array of shape (n_rows,) or str, default=None
+        Classes, or the name of the column of `X` that holds them. Not used for a mixture.
+    max_columns : int, default=None
+        Maximum number of columns.
+    criterion : {'evidence', 'log-loss'}, default='evidence'
+        The criterion. Mixtures take "evidence" only.
+
+    Returns
+    -------
+    ColumnChoice
+        The columns, a table of what each adds, and a model of the selected columns.
+
+    See Also
+    --------
+    compare : Compares classifiers on held-out rows.
+    rank_densities : Ranks the distributions of a column.
+
+    References
+    ----------
+    .. [1] N. Friedman, D. Geiger and M. Goldszmidt (1997). "Bayesian network classifiers". Machine Learning 29 (2-3),
+       131-163.
+    .. [2] A. E. Raftery and N. Dean (2006). "Variable selection for model-based clustering". Journal of the American
+       Statistical Association 101 (473), 168-178.
+
+    Examples
+    --------
+    >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10}
+    >>> chosen = select_columns(NaiveBayes(), rows, ["no", "no", "yes", "yes"] * 5)
+    >>> chosen.columns, str(chosen)
+    (['a'], '1 of 2 columns by evidence: a')
     """
     Parameter(None, "", ("evidence", "log-loss")).check("criterion", criterion)
     if max_columns is not None:

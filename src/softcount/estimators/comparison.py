@@ -239,7 +239,19 @@ class _MixtureOfSchema(Mixture):
 
 
 class LearningCurves(Struct, frozen=True, eq=False):
-    """Log-loss and accuracy of each classifier (a row each) by training rows; NaN if it could not learn."""
+    """Log-loss and accuracy of each classifier by number of training rows.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the classifiers.
+    sizes : ndarray of shape (n_sizes,)
+        Numbers of training rows.
+    log_loss : ndarray of shape (n_classifiers, n_sizes)
+        Held-out log-loss; NaN if a classifier could not be fitted.
+    accuracy : ndarray of shape (n_classifiers, n_sizes)
+        Held-out accuracy.
+    """
 
     names: list[str]
     sizes: np.ndarray
@@ -277,7 +289,13 @@ class LearningCurves(Struct, frozen=True, eq=False):
         return low, high if high > low else low + 1.0
 
     def svg(self) -> str:
-        """The curves as a picture, with a logarithmic axis of training rows."""
+        """Draw the curves with a logarithmic axis of training rows.
+
+        Returns
+        -------
+        str
+            An SVG file.
+        """
         x = np.log10(self.sizes)
         ticks = {float(at): f"{size:,}" for at, size in zip(x, self.sizes, strict=True)}
         title = "Log-loss on held-out rows, by training rows"
@@ -342,11 +360,28 @@ def _row_figures(proba: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
 
 
 class Score(Struct, frozen=True, eq=False):
-    """What one classifier did on held-out rows: the figures, the loss of each row, and what it took.
+    """Figures of one classifier on held-out rows.
 
-    `seconds` are those of a fit and its predictions, the mean of the folds; `size` is the bytes of the saved model, if
-    it is ours; `joint` the log-loss of whole rows, class and all, of a generative one; `behind` how far its log-loss is
-    from the best, `missed` the same of its share of errors.
+    Attributes
+    ----------
+    name : str
+        Name of the classifier.
+    figures : Evaluation
+        Accuracy, log-loss, calibration and further figures.
+    losses : ndarray of shape (n_rows,)
+        Log-loss of each held-out row.
+    wrong : ndarray of shape (n_rows,)
+        1 for each row that is predicted wrongly, else 0.
+    seconds : float
+        Time of a fit and its predictions, the mean of the folds.
+    size : int or None
+        Bytes of the saved model; None for scikit-learn's models.
+    joint : float or None
+        Mean log-loss of whole rows including the class, for generative models.
+    behind : Behind
+        Difference of the log-loss from the best, and its standard error.
+    missed : Behind
+        Difference of the error rate from the best, and its standard error.
     """
 
     name: str
@@ -360,7 +395,13 @@ class Score(Struct, frozen=True, eq=False):
     missed: Behind = field(default_factory=lambda: Behind(0.0, 0.0))
 
     def line(self) -> dict[str, Any]:
-        """The figures by name."""
+        """Return the figures by name.
+
+        Returns
+        -------
+        dict
+            The columns of `Comparison.table`.
+        """
         found = self.figures
         return {
             "model": self.name, "log_loss": found.log_loss, "behind": self.behind.mean,
@@ -373,10 +414,30 @@ class Score(Struct, frozen=True, eq=False):
 
 
 class Comparison(Struct, frozen=True, eq=False):
-    """Classifiers compared, the lowest log-loss first.
+    """Classifiers on the same held-out rows, the lowest log-loss first: the result of `compare`.
 
-    `table` has a line for each, `verdicts` say which is best and which tie with it, `notes` what was left out or drawn,
-    `failed` which could not be tried and why. `curves` are learning curves, if wanted. `library` is that of the tables.
+    Printed, it is the verdicts.
+
+    Attributes
+    ----------
+    scores : list of Score
+        Figures of each classifier, the best first.
+    how : str
+        How rows were held out.
+    rows : int
+        Number of compared rows.
+    classes : list
+        The classes.
+    verdicts : list of str
+        Which classifier has the lowest log-loss and the highest accuracy, and which tie with it.
+    notes : list of str
+        Rows, columns and classes that were left out.
+    failed : dict
+        Classifiers that could not be fitted, with the reason.
+    curves : LearningCurves or None
+        Learning curves, if requested.
+    library : str or None
+        Library of the frames of `table`.
     """
 
     scores: list[Score]
@@ -391,12 +452,18 @@ class Comparison(Struct, frozen=True, eq=False):
 
     @property
     def table(self) -> Any:
-        """A frame with a line for every classifier."""
+        """A line for each classifier, with the figures of `Score.line`.
+
+        Returns
+        -------
+        DataFrame
+            Of the library of the compared rows.
+        """
         return as_frame(arrow_lines([found.line() for found in self.scores]), self.library)
 
     @property
     def best(self) -> Score:
-        """The one with the lowest log-loss."""
+        """The figures of the classifier with the lowest log-loss."""
         return self.scores[0]
 
     def __str__(self) -> str:
@@ -413,26 +480,45 @@ def compare(
 ) -> Comparison:
     """Compare naive Bayes and other classifiers on the same held-out rows.
 
-    Compared are naive Bayes with numbers as they are, discretised and under kernels, with a weight for each column, and
-    with a tree of columns; AODE; a mixture per class; `Classifier`; scikit-learn's logistic regression and gradient
-    boosting. Above 15,000 rows a third is held out once; of more than 100,000 rows some are drawn.
+    The candidates are naive Bayes with numbers as they are, discretised and under kernels, with a weight for each
+    column, and with a tree of columns (TAN); AODE; a mixture per class; `Classifier`; scikit-learn's logistic
+    regression and gradient boosting. Copies of a row are held out together. Above 15,000 rows, a third is held out
+    once; of more than 100,000 rows, 100,000 are drawn.
 
     Parameters
     ----------
-    X, y : table and classes
-        As `fit` takes them.
+    X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+        Rows.
+    y : array of shape (n_rows,) or str
+        Classes, or the name of the column of `X` that holds them. Rows without a class are left out.
     kinds : dict, default=None
-        Kinds of columns by name.
+        Kinds of columns by name, such as {'zip': 'categorical'}.
     curve : bool, default=False
-        Whether everything is also learned from ever more of the rows.
+        Whether to compute learning curves: every classifier is also fitted on ever larger parts of the training rows.
     folds : int, default=None
-        Number of folds; by default 5, or one third held out once.
+        Number of folds. None is 5, or one third held out once for many rows.
     random_state : int, default=0
+        Seed of the folds and of what is drawn.
 
     Returns
     -------
     Comparison
+        Figures of every classifier, and which of them tie.
 
+    See Also
+    --------
+    Classifier : Cross-validates members and combines them.
+    average : Combines fitted models instead of comparing them.
+
+    References
+    ----------
+    .. [1] N. Friedman, D. Geiger and M. Goldszmidt (1997). "Bayesian network classifiers". Machine Learning 29 (2-3),
+       131-163.
+    .. [2] G. I. Webb, J. R. Boughton and Z. Wang (2005). "Not so naive Bayes: aggregating one-dependence estimators".
+       Machine Learning 58 (1), 5-24.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(120, 2))

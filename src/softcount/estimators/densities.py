@@ -39,21 +39,67 @@ class DensityEstimator(Estimator):
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density of each row, in nats; 0 for a row of missing cells."""
+        """Return the log-density of each row.
+
+        Parameters
+        ----------
+        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
+            Rows. A missing cell is left out of the density of its row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log-densities in nats, 0 for a row of missing cells and -inf outside the density.
+        """
         return np.asarray(self._density.log_density(self._queries(X)))
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
-        """The log-likelihood of all rows together."""
+        """Return the log-likelihood of all rows together.
+
+        Parameters
+        ----------
+        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
+            Rows.
+        y : object, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        float
+            Sum of the log-densities.
+        """
         return float(self.score_samples(X).sum())
 
     @row_by_row
     def cdf(self, X: Any) -> np.ndarray:
-        """The probability of a value at or below each; of several columns, of all at or below theirs."""
+        """Return the cumulative distribution function at each row.
+
+        Parameters
+        ----------
+        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Probability of a value at or below the cell; of several columns, of all at or below theirs.
+        """
         return np.asarray(self._density.cdf(self._queries(X)))
 
     def quantile(self, shares: Any) -> Any:
-        """The value with each share of the density at or below it; of one column."""
+        """Return quantiles of a density of one column.
+
+        Parameters
+        ----------
+        shares : float or array of shape (n_shares,)
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        float or ndarray of shape (n_shares,)
+            The values with these shares of the density at or below them.
+        """
         given = np.atleast_1d(np.asarray(shares, dtype=np.float64))
         density = self._density
         if given.ndim != 1 or not ((given >= 0) & (given <= 1)).all():
@@ -62,7 +108,20 @@ class DensityEstimator(Estimator):
         return float(found[0]) if np.ndim(shares) == 0 else found
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the density: a plain column where one was fitted, else (rows x columns)."""
+        """Draw rows from the density.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_columns)
+            The rows: one-dimensional if a plain column was fitted.
+        """
         n_samples, density = check_whole("n_samples", n_samples, 1), self._density
         drawn: np.ndarray = density.sample(n_samples, inputs.generator(random_state))
         return drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
@@ -179,7 +238,27 @@ class KernelDensity(DensityEstimator):
         self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
-        """Keep the rows and choose the bandwidth. `y` is not used; with a plain column it raises an error."""
+        """Keep the rows and choose the bandwidth.
+
+        Parameters
+        ----------
+        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
+            Numbers. Rows with a missing cell are left out.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row, the number of rows it stands for.
+
+        Returns
+        -------
+        KernelDensity
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If `y` comes with a plain column, if a row lies outside `bounds`, or if the bandwidth cannot be chosen.
+        """
         if y is not None and is_plain(X):
             raise DataError(
                 "X is one column and y another, and a density takes no y. For a density of both: "
@@ -190,14 +269,48 @@ class KernelDensity(DensityEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
-        """Add rows; the bandwidth is chosen when it is needed."""
+        """Add rows. The bandwidth is chosen from all rows when it is next needed.
+
+        More than 4,194,304 rows of one column are kept as the nodes of a fine grid.
+
+        Parameters
+        ----------
+        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
+            Further rows.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        KernelDensity
+            This estimator.
+        """
         known = hasattr(self, "rows_")
         rows = self._rows_of(X, sample_weight, reset=not known)
         self._take(self._merge_rows(self.rows_, rows) if known else rows)
         return self
 
     def merge(self, other: KernelDensity) -> KernelDensity:
-        """A density of the rows of both, with the parameters of this one."""
+        """Return a density of the rows of both, with the parameters of this one.
+
+        Parameters
+        ----------
+        other : KernelDensity
+            A fitted density of the same columns.
+
+        Returns
+        -------
+        KernelDensity
+            The merged density; neither of the two is changed.
+
+        Examples
+        --------
+        >>> both = KernelDensity(bandwidth=0.5).fit([1.0, 2.0]).merge(KernelDensity().fit([2.5, 3.5]))
+        >>> both.cdf([2.25]).round(3)
+        array([0.5])
+        """
         inputs.refuse_unlike(self, other, KernelDensity)
         if other.n_features_in_ != self.n_features_in_:
             raise DataError(
@@ -277,14 +390,34 @@ class KernelDensity(DensityEstimator):
         return made
 
     bandwidth_: Any = attribute(
-        "h", "The bandwidth in use, in the data's units; an array for several columns.", "_density"
+        "h",
+        "Bandwidth in use, in the units of the data; an array of shape (n_columns,) for several columns.",
+        "_density",
     )
     error_bound_: float = attribute(
-        "error", "The most by which a density can be wrong, as a share of the peak; 0 if every sum is made.", "_density"
+        "error",
+        "Largest possible error of a density as a share of its peak. It is 0 if every sum is computed.",
+        "_density",
     )
 
     def integrate(self, low: Any, high: Any) -> float:
-        """The probability between two values, or in the box between two corners; minus that if they are exchanged."""
+        """Return the probability between two values, or in the box between two corners.
+
+        Parameters
+        ----------
+        low, high : float or array of shape (n_columns,)
+            Lower and upper end. Exchanged ends change the sign.
+
+        Returns
+        -------
+        float
+            Probability.
+
+        Examples
+        --------
+        >>> round(KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 2.5]).integrate(1.0, 2.0), 4)
+        0.3706
+        """
         density = self._density
         if isinstance(density, ProductDensity):
             shape = (1, self.n_features_in_)
@@ -338,7 +471,22 @@ class Histogram(DensityEstimator):
         self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Histogram:
-        """Choose the edges and count the rows between them. `y` is not used."""
+        """Choose the edges and count the rows between them.
+
+        Parameters
+        ----------
+        X : array, list, Series or Arrow column of shape (n_rows,), or table with one column
+            Numbers. Missing cells are left out.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        Histogram
+            This estimator.
+        """
         cells, weights = self._known_rows(X, sample_weight, reset=True)
         if cells.shape[1] != 1:
             raise DataError(f"a histogram is of one column, and X has {cells.shape[1]}: fit one for each.")
@@ -361,7 +509,7 @@ class Histogram(DensityEstimator):
     def _density(self) -> HistogramDensity:
         return HistogramDensity(self._fitted, self.counts_)
 
-    probabilities_: np.ndarray = attribute("probabilities", "The probability of each bin.", "_density")
+    probabilities_: np.ndarray = attribute("probabilities", "Probability of each bin, shape (n_bins,).", "_density")
 
     def _parts(self, arrays: Arrays) -> Document:
         arrays |= {"edges": self._fitted, "counts": self.counts_}

@@ -101,7 +101,7 @@ class GaussianMixture(Mixture):
 
     @property
     def kinds(self) -> Family:
-        """What the columns are, in the words of `Mixture`."""
+        """Distribution of the columns under `covariance_type`, as `Mixture` takes it."""
         return FAMILIES[self._wanted]
 
     @property
@@ -112,8 +112,7 @@ class GaussianMixture(Mixture):
         return self.covariance_type_ if self.warm_start and hasattr(self, "fitted_") else "full"
 
     covariance_type_: str = attribute(
-        lambda fitted: _type_of(fitted) or "full",
-        "The type of covariance that the components have: the given one, or the one chosen.",
+        lambda fitted: _type_of(fitted) or "full", "Type of the covariances: the given one, or the one chosen."
     )
 
     def _check_settings(self) -> None:
@@ -212,7 +211,31 @@ class GaussianMixture(Mixture):
     # -- answers
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """n new rows and the component each was drawn from; cells named in `given` are held."""
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        given : dict, default=None
+            Values of columns that are held; the others follow from them.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, n_columns)
+            The rows.
+        components : ndarray of int, shape (n,)
+            The component that each row was drawn from.
+
+        Examples
+        --------
+        >>> mixture = GaussianMixture(2, random_state=0).fit(np.array([[1.0], [1.2], [8.9], [9.1]]))
+        >>> rows, components = mixture.sample(3, random_state=0)
+        >>> rows.shape, components.shape
+        ((3, 1), (3,))
+        """
         fitted, n = self._fitted, check_whole("n, the number of rows,", n, 1)
         columns, groups = drawn(fitted, n, given, inputs.generator(random_state))
         return np.column_stack([columns[spec.key] for spec in fitted.schema.used]), groups
@@ -221,12 +244,16 @@ class GaussianMixture(Mixture):
 
     @property
     def means_(self) -> np.ndarray:
-        """(components x columns) means."""
+        """Means, shape (n_components, n_columns)."""
         return self._stacked("mean")
 
     @property
     def covariances_(self) -> Any:
-        """Covariances in scikit-learn's shape; (columns,) for "tied_diag", one number for "tied_spherical"."""
+        """Covariances in scikit-learn's shapes.
+
+        (n_components, n_columns, n_columns) for "full", (n_columns, n_columns) for "tied", (n_components, n_columns)
+        for "diag", (n_components,) for "spherical", (n_columns,) for "tied_diag" and one number for "tied_spherical".
+        """
         spread = self._stacked("covariance" if self.covariance_type_ in CORRELATED else "variance")
         if self.covariance_type_ == "spherical":
             return spread[:, 0]
@@ -236,7 +263,7 @@ class GaussianMixture(Mixture):
 
     @property
     def precisions_cholesky_(self) -> Any:
-        """Upper triangular factors C of the precisions C C'; their roots where covariances are diagonal."""
+        """Upper triangular factors C of the precisions C C', in the shape of `covariances_`."""
         covariances = self.covariances_
         if self.covariance_type_ not in CORRELATED:
             return 1.0 / np.sqrt(covariances)
@@ -250,12 +277,12 @@ class GaussianMixture(Mixture):
 
     @property
     def precisions_(self) -> Any:
-        """The inverses of the covariances."""
+        """Inverses of the covariances, in the shape of `covariances_`."""
         factor = self.precisions_cholesky_
         return factor @ np.swapaxes(factor, -1, -2) if self.covariance_type_ in CORRELATED else factor**2
 
     lower_bound_: float = attribute(
-        lambda fitted: fitted.trace[-1] / fitted.n_rows, "The objective of EM at the end, per row."
+        lambda fitted: fitted.trace[-1] / fitted.n_rows, "Objective of EM at its end, per row."
     )
 
     def _stacked(self, name: str) -> np.ndarray:

@@ -89,7 +89,27 @@ class KMeans(
         self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
-        """Find the centres. `y` is not used."""
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
+            Rows of finite numbers.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row. Rows of weight 0 do not move the centres.
+
+        Returns
+        -------
+        KMeans
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If a cell is missing or not a number, or if there are fewer rows than clusters.
+        """
         self._check_settings()
         X = from_engine(X, MISSING)
         if self.engine is not None or (isinstance(X, Table) and isinstance(X.source, PartsSource)):
@@ -140,13 +160,19 @@ class KMeans(
         stop = KMeansStop(self.max_iter, self.tol)
         return Wish(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
 
-    cluster_centers_: np.ndarray = attribute("centres", "(clusters x columns) centres.")
-    inertia_: float = attribute("inertia", "The cost: the sum of squared distances from the nearest centres.")
-    n_iter_: int = attribute("n_iter", "The number of passes.")
+    cluster_centers_: np.ndarray = attribute("centres", "Centres of the clusters, shape (n_clusters, n_columns).")
+    inertia_: float = attribute(
+        "inertia", "Cost: the weighted sum of squared distances of the rows from their nearest centres."
+    )
+    n_iter_: int = attribute("n_iter", "Number of passes over the rows, of the best initialisation.")
     _n_features_out: int = attribute(lambda found: len(found.centres), "The number of columns that `transform` gives.")
-    trace_: list[float] = attribute("trace", "The cost after each pass.")
+    trace_: list[float] = attribute(
+        "trace", "Cost after every assignment and every update of the last descent. It never rises."
+    )
     converged_: bool = attribute("converged", "Whether no row changed its cluster in the last pass.")
-    agreed_: tuple[int, int] = attribute("agreed", "How many starts reached the best, of how many.")
+    agreed_: tuple[int, int] = attribute(
+        "agreed", "Number of initialisations that reached the best cost, and number of all."
+    )
     notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
@@ -158,16 +184,59 @@ class KMeans(
 
     @row_by_row
     def predict(self, X: Any) -> np.ndarray:
-        """The nearest centre of each row, the first of equals."""
+        """Predict the cluster of each row, the one with the nearest centre.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            Number of the nearest centre, the first of those equally near.
+        """
         return self._answer(X, Centres.assign)[0]
 
     @row_by_row
     def transform(self, X: Any) -> np.ndarray:
-        """(rows x clusters) distance of each row from each centre."""
+        """Return the distance of each row from each centre.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters)
+            Euclidean distances.
+
+        Examples
+        --------
+        >>> model = KMeans(2, random_state=0).fit(np.array([[0.0], [2.0], [10.0]]))
+        >>> model.transform(np.array([[4.0]]))
+        array([[3., 6.]])
+        """
         return self._answer(X, Centres.distances)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Find the centres and say which each row is nearest to."""
+        """Find the centres and return the cluster of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
+            Rows of finite numbers.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        ndarray of int, shape (n_rows,)
+            The same as `labels_`.
+        """
         self.fit(X, sample_weight=sample_weight)
         if not hasattr(self, "labels_"):
             if engine_holding(X) is not None:
@@ -176,16 +245,41 @@ class KMeans(
         return self.labels_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the cost of these rows: the sum of squared distances from their nearest centres."""
+        """Return minus the cost of rows, as scikit-learn's `KMeans` does.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
+            Rows.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Minus the sum of squared distances from the nearest centres.
+        """
         squares = self._answer(X, Centres.assign)[1]
         weights = None if sample_weight is None else check_weights(sample_weight, len(squares))
         return -float(squares.sum() if weights is None else weights @ squares)
 
     def explore(self, X: Any = None) -> Any:
-        """A page to play with the clusters, any column from any others: `model.explore().save("explore.html")`.
+        """Return the interactive explorer: any column given any others.
 
-        It answers as the mixture that k-means is the hard end of: clusters equally frequent, and equally wide in every
-        direction. The first rows of X, where it is given, go into the page and can be loaded there.
+        It shows the Gaussian mixture of which k-means is the limit: clusters of equal share and equal variance in every
+        direction.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
+            Rows of which the first are put into the page, to be loaded there.
+
+        Returns
+        -------
+        ExplorePage
+            `save("explore.html")` writes it as one file that needs no server.
         """
         named = hasattr(self, "feature_names_in_")
         classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
@@ -193,7 +287,20 @@ class KMeans(
         return explore.make_explorer(classes, rows=rows, note=NOTE)
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
-        """A page on the clusters with pictures: `model.report(X).save("report.html")`; rows of an array X are in it."""
+        """Return a report on the clusters with pictures.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns), default=None
+            Rows to draw.
+        redact : bool, default=False
+            Whether to leave out all cells and the names of categories with fewer than five rows.
+
+        Returns
+        -------
+        Report
+            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
+        """
         check_is_fitted(self)
         return report.make_report(self, X, redact)
 

@@ -103,9 +103,26 @@ class BayesNet(EmEstimator, TableEstimator):
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn structure (where it is to be found) and tables; by EM where something is not seen.
+        """Learn the structure, unless it is given, and the tables; by EM if cells are missing or nodes hidden.
 
-        `y` are the classes of rows or the name of their column: a node like the others, which `predict` is for.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells may be missing.
+        y : array of shape (n_rows,) or str, default=None
+            Classes, or the name of the column of `X` that holds them. They become a node, which `predict` predicts.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        BayesNet
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If the edges contain a cycle or name a column that is not there, or if a table would be too large.
         """
         self._check_settings()
         table, target, classes = self._open(X, y, sample_weight)
@@ -227,9 +244,23 @@ class BayesNet(EmEstimator, TableEstimator):
     # -- learning more, and less
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows: their counts are added, new levels make room.
+        """Add rows to the counts. New categories extend the tables.
 
-        Hidden nodes and missing cells are completed in expectation, under the network so far.
+        Missing cells and hidden nodes are completed by their expected counts under the network so far.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Further rows.
+        y : array of shape (n_rows,) or str, default=None
+            Their classes, or the name of the column of `X` that holds them.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        BayesNet
+            This estimator.
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
@@ -241,14 +272,45 @@ class BayesNet(EmEstimator, TableEstimator):
         return self._add(self._fit_alike(X, y, sample_weight).fitted_)
 
     def merge(self, other: BayesNet) -> Self:
-        """A new network of both tables: their counts, added. Both have the same edges."""
+        """Return a new network with the counts of both.
+
+        Parameters
+        ----------
+        other : BayesNet
+            A fitted network with the same edges, without hidden nodes.
+
+        Returns
+        -------
+        BayesNet
+            The merged network; neither of the two is changed.
+        """
         inputs.refuse_unlike(self, other, BayesNet)
         refuse_hidden(self._fitted.net)
         merged = copy(self)
         return merged._add(other.fitted_)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take rows that were learned from back out of the counts."""
+        """Subtract rows that were learned from.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows to forget.
+        y : array of shape (n_rows,) or str, default=None
+            Their classes, or the name of the column of `X` that holds them.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        BayesNet
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If a count would fall below zero.
+        """
         left = self._fitted.counts - self._count(X, y, sample_weight)
         refuse_below_zero(self._fitted.net, left)
         self._keep(self._estimate(self.fitted_.net, left))
@@ -300,25 +362,118 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @classmethod
     def tan(cls, X: Any, y: Any, **settings: Any) -> Self:
-        """The tree-augmented naive Bayes classifier: every column depends on the class and on one other column.
+        """Fit a tree-augmented naive Bayes classifier: every column depends on the class and on one other column.
 
-        Its tables are larger than those of naive Bayes, so one prior row is shared by the levels of a configuration.
+        The tree maximises the sum of the conditional mutual information I(column; parent | class). By default one prior
+        row is shared by the categories of each configuration, because the tables are larger than those of naive Bayes.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str
+            Classes, or the name of the column of `X` that holds them.
+        **settings
+            Further parameters of the constructor.
+
+        Returns
+        -------
+        BayesNet
+            The fitted network.
+
+        References
+        ----------
+        .. [1] N. Friedman, D. Geiger and M. Goldszmidt (1997). "Bayesian network classifiers". Machine Learning 29
+           (2-3), 131-163.
+
+        Examples
+        --------
+        >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10, "c": ["u", "v"] * 10}
+        >>> net = BayesNet.tan(rows, ["no", "no", "yes", "yes"] * 5)
+        >>> net.edges_
+        [('(class)', 'a'), ('(class)', 'b'), ('(class)', 'c'), ('b', 'c')]
+        >>> net.predict({"a": ["y"], "b": ["u"], "c": ["u"]}).tolist()
+        ['yes']
         """
         return cls._find_edges("tan", X, y, prior=settings.pop("prior", "row"), **settings)
 
     @classmethod
     def chow_liu(cls, X: Any, **settings: Any) -> Self:
-        """The tree of the highest likelihood."""
+        """Fit the tree with the highest likelihood.
+
+        It is the maximum spanning tree of the pairwise mutual information. Pairs without information are not joined.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        **settings
+            Further parameters of the constructor.
+
+        Returns
+        -------
+        BayesNet
+            The fitted network.
+
+        References
+        ----------
+        .. [1] C. K. Chow and C. N. Liu (1968). "Approximating discrete probability distributions with dependence
+           trees". IEEE Transactions on Information Theory 14 (3), 462-467.
+
+        Examples
+        --------
+        >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10, "c": ["u", "v"] * 10}
+        >>> BayesNet.chow_liu(rows).edges_
+        [('b', 'c')]
+        """
         return cls._find_edges("chow-liu", X, None, **settings)
 
     @classmethod
     def search(cls, X: Any, **settings: Any) -> Self:
-        """The network of the best score that is found; `required`, `forbidden` edges and `max_parents` are kept to."""
+        """Search for the network with the best score.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        **settings
+            Further parameters of the constructor, among them `criterion`, `required`, `forbidden` and `max_parents`.
+
+        Returns
+        -------
+        BayesNet
+            The fitted network.
+
+        References
+        ----------
+        .. [1] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
+           knowledge and statistical data". Machine Learning 20 (3), 197-243.
+        """
         return cls._find_edges("search", X, None, **settings)
 
     @classmethod
     def joint(cls, X: Any, y: Any, **settings: Any) -> Self:
-        """The whole joint table of the class and all columns; refused where it would be too large."""
+        """Fit the full joint table of the class and all columns.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str
+            Classes, or the name of the column of `X` that holds them.
+        **settings
+            Further parameters of the constructor.
+
+        Returns
+        -------
+        BayesNet
+            The fitted network.
+
+        Raises
+        ------
+        DataError
+            If the table would be too large.
+        """
         return cls._find_edges("joint", X, y, **settings)
 
     @classmethod
@@ -330,7 +485,18 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @classmethod
     def read(cls, path: Any) -> Self:
-        """Read a network from a BIF file, gzipped or not."""
+        """Read a network from a BIF file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which may be compressed by gzip.
+
+        Returns
+        -------
+        BayesNet
+            A fitted network.
+        """
         return cls._of_network(read_network(path))
 
     @classmethod
@@ -342,12 +508,23 @@ class BayesNet(EmEstimator, TableEstimator):
         return found
 
     def write(self, path: Any) -> None:
-        """Write the network to a BIF file, gzipped if its name ends in .gz."""
+        """Write the network to a BIF file.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write. It is compressed if the name ends in .gz.
+
+        Raises
+        ------
+        DataError
+            If a node is a number: such a file holds tables of categories only.
+        """
         write_network(self.network_, path)
 
     @property
     def network_(self) -> Network:
-        """Graph, levels and tables, as a network file has them."""
+        """Graph, categories and tables, as a network file holds them."""
         net, levels = self._fitted.net, self._fitted.levels
         if net.levels_above:
             raise DataError(
@@ -369,17 +546,41 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @property
     def nodes(self) -> list[Key]:
-        """The names of all nodes."""
+        """Names of all nodes."""
         if hasattr(self, "fitted_"):
             return list(self._fitted.net.graph.names)
         if self.edges is None or (isinstance(self.edges, str) and self.edges in network_fit.WORDS):
             raise AttributeError("nodes: the edges are not known before the fit.")
         return list(network_fit.graph_of(self.edges).names)
 
-    edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Pairs (parent, child).")
+    edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Edges as pairs (parent, child).")
 
     def table(self, node: Key) -> NodeTable:
-        """The probabilities of a node's levels in every configuration of its parents."""
+        """Return the conditional probability table of a node.
+
+        Parameters
+        ----------
+        node : str
+            Name of a node with categories.
+
+        Returns
+        -------
+        NodeTable
+            Probabilities of its categories for each configuration of its parents. Printed, it is a table.
+
+        Raises
+        ------
+        DataError
+            If the node is a number; its parameters are in `params_`.
+
+        Examples
+        --------
+        >>> net = BayesNet([("Rain", "Wet")], estimate="ml", prior=0).fit({"Rain": ["yes", "no"], "Wet": ["yes", "no"]})
+        >>> print(net.table("Wet"))
+        Rain     no    yes
+        no   1.0000 0.0000
+        yes  0.0000 1.0000
+        """
         net = self._fitted.net
         place = net.graph.place(node)
         if node not in net.discrete.number:
@@ -390,23 +591,29 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @property
     def log_evidence_(self) -> float:
-        """Log marginal likelihood of the rows: exact where they were complete, else by Cheeseman and Stutz."""
+        """Log marginal likelihood of the rows: exact if they were complete, otherwise by Cheeseman and Stutz."""
         return network_fit.network_evidence(self._fitted)
 
     @property
     def class_count_(self) -> np.ndarray:
-        """The weight of the rows of each class."""
+        """Weight of the rows of each class, shape (n_classes,)."""
         if self._fitted.target is None:
             raise AttributeError("class_count_: the network was learned without a class.")
         return np.asarray(self._fitted.counts[self._fitted.target].sum(axis=0))
 
     def bic(self) -> float:
-        """Of the rows it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
+        """Return the Bayesian information criterion of the rows of the fit; smaller is better.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood + n_parameters log(n_rows).
+        """
         return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
 
     @property
     def description_length_(self) -> float:
-        """Bits to write the rows down by the network, and the network itself: half of BIC, in bits."""
+        """Bits to write down the network and, with its help, the rows: half of BIC, in bits."""
         return description_length(self.bic())
 
     # -- asking
@@ -420,13 +627,45 @@ class BayesNet(EmEstimator, TableEstimator):
         method: str = "weighting",
         random_state: int = 0,
     ) -> Any:
-        """What is known of a node once others are: level -> probability; mean, variance, pdf, quantile of a number.
+        """Return the distribution of nodes given others.
 
-        Of a list of nodes the joint probability of their levels, or with `each` every node by itself; without `of`, all
-        that are not given. What is given of a node is a level, a number, a condition (`between`, `above`, `below`,
-        `any_of`, `not_`), short for one a range (low, high) or a list of levels, or a mapping of levels to how likely
-        they make what was seen. Where an exact answer would cost too much, `samples` asks for one by
-        sampling, with its standard `errors`: `method` "weighting", or "gibbs" where what is given is rare.
+        Answers are exact (junction tree) unless `samples` is given.
+
+        Parameters
+        ----------
+        of : str, list of str or None, default=None
+            Node. A list asks for the joint distribution of the nodes. None asks for every node that is not given.
+        given : dict, default=None
+            Evidence by node: a category, a number, a condition (`between`, `above`, `below`, `any_of`, `not_`), a range
+            (low, high), a list of categories, or a dict of categories to likelihoods (virtual evidence).
+        each : bool, default=False
+            Whether a list asks for the distribution of each node instead of the joint one.
+        samples : int, default=None
+            Number of samples, for networks in which an exact answer would cost too much.
+        method : {'weighting', 'gibbs'}, default='weighting'
+            Likelihood weighting, or Gibbs sampling, which suits improbable evidence.
+        random_state : int, default=0
+            Seed of the samples.
+
+        Returns
+        -------
+        dict or answer
+            Probabilities by category (by tuple of categories for a joint distribution); of a number an answer with
+            `mean`, `variance`, `pdf` and `quantile`; for several nodes one of these by node. Sampled answers have
+            `errors`, the standard errors.
+
+        See Also
+        --------
+        most_probable : The jointly most probable categories.
+        do : The network after an intervention.
+
+        Examples
+        --------
+        >>> net = BayesNet([("Rain", "Wet")]).fit({"Rain": ["yes", "no", "no"], "Wet": ["yes", "no", "yes"]})
+        >>> round(net.query("Rain", {"Wet": "yes"})["yes"], 3)
+        0.471
+        >>> round(net.query(["Rain", "Wet"])["yes", "yes"], 3)
+        0.267
         """
         if samples is None:
             return self._fitted.query(of, given, each)
@@ -434,16 +673,77 @@ class BayesNet(EmEstimator, TableEstimator):
         return sampled_query(self._fitted, of, given, samples, method, random_state)
 
     def most_probable(self, given: Any = None) -> LikeliestLevels:
-        """The likeliest levels of all nodes together."""
+        """Return the jointly most probable categories of all nodes (MAP).
+
+        Parameters
+        ----------
+        given : dict, default=None
+            Evidence by node.
+
+        Returns
+        -------
+        LikeliestLevels
+            `levels`, a dict of the categories by node, and `log_probability`.
+
+        Examples
+        --------
+        >>> net = BayesNet([("Rain", "Wet")]).fit({"Rain": ["yes", "no", "no"], "Wet": ["yes", "no", "no"]})
+        >>> net.most_probable({"Wet": "yes"}).levels
+        {'Rain': 'yes', 'Wet': 'yes'}
+        """
         return self._fitted.most_probable(given)
 
     def independent(self, a: Any, b: Any, given: Any = ()) -> bool:
-        """Whether the graph makes a and b independent once `given` is known."""
+        """Return whether the graph implies that two nodes are independent given others (d-separation).
+
+        Parameters
+        ----------
+        a, b : str or list of str
+            Nodes.
+        given : str or list of str, default=()
+            Nodes whose value is known.
+
+        Returns
+        -------
+        bool
+            True if every path between them is blocked.
+
+        Examples
+        --------
+        >>> net = BayesNet("Rain>Wet, Sprinkler>Wet")
+        >>> rows = {"Rain": ["yes", "no", "no"], "Wet": ["yes", "no", "yes"], "Sprinkler": ["no", "no", "yes"]}
+        >>> net = net.fit(rows)
+        >>> net.independent("Rain", "Sprinkler"), net.independent("Rain", "Sprinkler", given="Wet")
+        (True, False)
+        """
         known = [given] if isinstance(given, str) else list(given)
         return self._fitted.net.graph.separated(a, b, known)
 
     def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence[Key]:
-        """What rows say of two columns given others: information in nats, and the G2 test that there is none."""
+        """Test whether two columns are independent given others, by the rows and not by the graph.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Numbers are discretised as a search for edges does.
+        a, b : str
+            Columns.
+        given : str or list of str, default=()
+            Columns to condition on.
+
+        Returns
+        -------
+        Dependence
+            `information`, the conditional mutual information in nats; `g2` with `freedom` degrees of freedom;
+            `p_value`.
+
+        Examples
+        --------
+        >>> rows = {"a": ["x", "y"] * 10, "b": ["u", "v"] * 10}
+        >>> found = BayesNet().dependence(rows, "a", "b")
+        >>> round(found.information, 3), found.freedom
+        (0.693, 1)
+        """
         known = [given] if isinstance(given, str) else list(given)
         rows, _ = clone(self)._code_rows(X, None, None)
         number = {name: place for place, name in enumerate(rows.names)}
@@ -457,10 +757,34 @@ class BayesNet(EmEstimator, TableEstimator):
     def edge_strength(
         self, X: Any, y: Any = None, sample_weight: Any = None, replicates: int = 100, exact: bool = False
     ) -> Any:
-        """A frame of how sure edges are: the share of resampled tables in which each is found again.
+        """Return the confidence in each edge: the share of bootstrap samples in which the search finds it.
 
-        `joined` counts the edge in either direction, `directed` in this one, and `compelled` where no equally good
-        network has it the other way. `exact` gives the probability that two nodes are joined over all trees.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str, default=None
+            Classes, or the name of the column of `X` that holds them.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+        replicates : int, default=100
+            Number of bootstrap samples.
+        exact : bool, default=False
+            Whether to return the posterior probability of each edge over all trees instead of the bootstrap.
+
+        Returns
+        -------
+        DataFrame
+            A line for each edge. `joined` is the share of samples with the edge in either direction, `directed` in this
+            one, and `compelled` with this direction in every equally good network. With `exact` the columns are `node`,
+            `other` and `probability`.
+
+        References
+        ----------
+        .. [1] N. Friedman, M. Goldszmidt and A. Wyner (1999). "Data analysis with Bayesian networks: a bootstrap
+           approach". Proceedings of the 15th Conference on Uncertainty in Artificial Intelligence, 196-205.
+        .. [2] M. Meila and T. Jaakkola (2006). "Tractable Bayesian learning of tree belief networks". Statistics and
+           Computing 16 (1), 77-92.
         """
         rows, target = clone(self)._code_rows(X, y, sample_weight)
         counting, names = CodeCounts(rows.codes, rows.sizes, rows.weights), rows.names
@@ -504,7 +828,33 @@ class BayesNet(EmEstimator, TableEstimator):
         return kept[-1], target
 
     def do(self, set_to: Mapping[Key, Any] | None = None, **named: Any) -> Self:
-        """The network after nodes were set from outside: arrows into them are cut. For who reads arrows as causes."""
+        """Return the network after an intervention: edges into the given nodes are removed.
+
+        The answer is causal only if the edges are.
+
+        Parameters
+        ----------
+        set_to : dict, default=None
+            Values by node.
+        **named
+            Values of nodes whose names are identifiers.
+
+        Returns
+        -------
+        BayesNet
+            The changed network.
+
+        References
+        ----------
+        .. [1] J. Pearl (2009). "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
+
+        Examples
+        --------
+        >>> rows = {"Rain": ["yes", "no", "no"], "Wet": ["yes", "no", "no"]}
+        >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
+        >>> net.query("Rain")["yes"] == net.do(Wet="yes").query("Rain")["yes"]
+        True
+        """
         changed = copy(self)
         changed._keep(self._fitted.after_doing(cast(dict[Key, Any], {**(set_to or {}), **named})))
         return changed
@@ -523,7 +873,20 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """The likeliest level of a node in every row, given the rest of the row; the expected value of a number."""
+        """Predict the most probable category of a node, or the expected value of a number, given the rest of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells may be missing.
+        of : str, default=None
+            Node; None is the class.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Categories or numbers.
+        """
         node = self._of(of)
         if self._fitted.is_number(node) or node in self._fitted.net.cuts:
             return self._fitted.means(self._closed(X), node)
@@ -534,7 +897,20 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """(rows x levels) probability of every level of a node given the rest of the row."""
+        """Return the probability of every category of a node given the rest of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells may be missing.
+        of : str, default=None
+            Node; None is the class.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_categories)
+            Probabilities in the order of `classes_`, or of `levels_[of]`.
+        """
         table = self._closed(X)
         found = self._fitted.proba(table, of=self._of(of))
         inputs.warn_of_unseen(table)
@@ -542,17 +918,52 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-probability (density, where there are numbers) of what every row shows."""
+        """Return the log-probability of the observed cells of each row; a density if there are numbers.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log-probabilities in nats.
+        """
         return self._fitted.row_logs(self._closed(X))
 
     @needs_all_rows
     def log_likelihood(self, X: Any) -> float:
-        """The log-probability of all rows together."""
+        """Return the log-likelihood of all rows together.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        float
+            Sum of the log-probabilities of the rows.
+        """
         return float(self.score_samples(X).sum())
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
-        """Without y the mean log-probability of a row; with y the share of rows whose class is predicted."""
+        """Return the accuracy if `y` is given, otherwise the mean log-probability per row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str, default=None
+            Classes, or the name of the column of `X` that holds them.
+
+        Returns
+        -------
+        float
+            Share of rows whose class is predicted, or mean log-probability in nats.
+        """
         if y is None or self._fitted.target is None:
             return float(self.score_samples(X).mean())
         y = inputs.labels_to_score(X, y, self.classes_)
@@ -560,10 +971,25 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
-        """A frame of what each node adds to the log-odds of a node's likeliest level against the runner-up.
+        """Return what each node adds to the log-odds of the most probable category of a node.
 
-        Nodes come one after another, parents first; a column is what it adds to those before it, and all of them, with
-        `(prior)`, add up exactly. In a naive Bayes structure that is the evidence of every column.
+        Nodes are added one after another, parents first, and each gets what it adds to those before it. The
+        contributions and `(prior)` sum exactly to the log-odds. In a naive Bayes structure they are the weights of
+        evidence of the columns.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        of : str, default=None
+            Node; None is the class.
+        against : object, default=None
+            Category to compare with. None is the second most probable.
+
+        Returns
+        -------
+        DataFrame
+            A line for each row, a column for each node.
         """
         table = self._closed(X)
         found = self._fitted.explain(table, against, of=self._of(of))
@@ -571,11 +997,36 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
-        """How many nats less likely each row is than is usual for the nodes that it shows."""
+        """Return how much less likely each row is than usual for the nodes that it shows.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Scores in nats; larger is more anomalous.
+        """
         return self._fitted.anomaly_scores(self._closed(X))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
-        """A frame of the n rows that fit worst: row, score, reason, and what each node adds to the score."""
+        """Return the most anomalous rows.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        n : int, default=10
+            Number of rows.
+
+        Returns
+        -------
+        DataFrame
+            A line for each row, the most anomalous first: `row` (from 0), `score`, `reason` (the node that adds most),
+            and what each node adds to the score.
+        """
         check_whole("n, the number of rows,", n, 0)
         found = surprises(self._fitted, self._closed(X))
         names = list(labels(found).values())
@@ -611,7 +1062,20 @@ class BayesNet(EmEstimator, TableEstimator):
         return BestError.of(iter([self.predict_proba(drawn)]))
 
     def report(self, X: Any = None, redact: bool = False) -> Any:
-        """A page on the network with pictures: `net.report(X).save("report.html")`; with X, drift against training."""
+        """Return a report on the network with pictures.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
+            Rows to compare with those of the fit.
+        redact : bool, default=False
+            Whether to leave out all cells and the names of categories with fewer than five rows.
+
+        Returns
+        -------
+        Report
+            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
+        """
         fitted = self._recorded()
         if X is None:
             return report.make_report(fitted, None, redact)
