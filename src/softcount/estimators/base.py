@@ -115,7 +115,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return frame_like(X, table, slice(None) if rows is None else rows)
 
     def save(self, path: Any) -> None:
-        """Write the model to a file that `softcount.load` reads: counts and all, so it can be merged and updated."""
+        """Write the model to a file that `softcount.load` reads.
+
+        The file holds the counts, so a loaded model can be merged and updated. Loading it runs no code.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        """
         save_estimator(self, path)
 
     def _parts(self, arrays: Arrays) -> Document:
@@ -153,20 +161,57 @@ class ExportableEstimator(Estimator):
     """
 
     def to_sql(self, dialect: str = "duckdb", table: str = "rows", keep: Sequence[str] = ()) -> str:
-        """A query that scores the rows of a table: the predicted class, and the probability of each.
+        """Return a query that scores the rows of a table in a database.
 
-        `dialect` is "duckdb", "postgres", "sqlite", "spark", "bigquery" or "snowflake"; `keep` names columns to copy
-        into the result. Missing cells and unseen categories are treated as the model treats them.
+        Missing cells and unseen categories are treated as `predict_proba` treats them. The query is checked on 1,000
+        rows drawn from the model before it is returned.
+
+        Parameters
+        ----------
+        dialect : {'duckdb', 'postgres', 'sqlite', 'spark', 'bigquery', 'snowflake'}, default='duckdb'
+            SQL dialect.
+        table : str, default='rows'
+            Name of the table.
+        keep : str or list of str, default=()
+            Columns to copy into the result.
+
+        Returns
+        -------
+        str
+            A SELECT statement with the predicted class and the probability of each class.
+
+        Raises
+        ------
+        DataError
+            If the model cannot be written as sums over columns, or the query gives other answers than the model.
+
+        Examples
+        --------
+        >>> from softcount import NaiveBayes
+        >>> model = NaiveBayes().fit({"colour": ["red", "red", "blue"]}, ["apple", "apple", "plum"])
+        >>> print(model.to_sql("sqlite", table="fruit").splitlines()[0])
+        -- Scores rows as the model does: the class it predicts and the probability of each. Made by Softcount.
         """
         from softcount.export.sql_query import as_sql
 
         return as_sql(self, dialect, table, [keep] if isinstance(keep, str) else keep)[0]
 
     def to_onnx(self) -> Any:
-        """An ONNX model: a tensor of rows by one for every column in, `predicted` and `probabilities` out.
+        """Return an ONNX model that scores rows.
 
-        Numbers are doubles with NaN for missing, categories are texts. `onnx.save(model.to_onnx(), "model.onnx")`
-        writes it.
+        It takes a tensor of shape (n_rows, 1) for each column, doubles with NaN for missing numbers and strings for
+        categories, and returns `predicted` and `probabilities`. The model is checked on 1,000 rows drawn from the
+        estimator.
+
+        Returns
+        -------
+        onnx.ModelProto
+            The model, which `onnx.save(model, "model.onnx")` writes.
+
+        Raises
+        ------
+        DataError
+            If the model cannot be written as sums over columns, or gives other answers.
         """
         from softcount.export.onnx_graph import as_onnx
 
@@ -180,12 +225,14 @@ class ModelEstimator(Estimator):
     n_jobs: int | None
 
     params_: dict[Key, dict[str, np.ndarray]] = attribute(
-        "params", "The parameters of every column, block or node, by its name; classes or states come first."
+        "params", "Parameters of every column, block or node by its name. The classes, or the states, come first."
     )
-    levels_: dict[Key, Sequence[object]] = attribute("levels", "The categories of every column that has some.")
-    counts_: Counts = attribute("counts", "The counts: all that the parameters come from, besides the prior.")
+    levels_: dict[Key, Sequence[object]] = attribute("levels", "Categories of every categorical column.")
+    counts_: Counts = attribute(
+        "counts", "Counts: everything that the parameters are computed from, apart from the prior."
+    )
     notes_: list[str] = attribute("notes", "Warnings and remarks from the fit.")
-    n_parameters_: int = attribute("n_parameters", "The number of free parameters.")
+    n_parameters_: int = attribute("n_parameters", "Number of free parameters.")
     _training: tuple[Table, Request] | None = None  # what was learned from, until the record needs it
 
     def _keep(self, fitted: Any) -> None:
@@ -196,10 +243,10 @@ class ModelEstimator(Estimator):
 class EmEstimator(ModelEstimator):
     """An estimator whose model EM has found."""
 
-    log_likelihood_: float = attribute("log_likelihood", "The log-likelihood of what was learned from.")
-    trace_: list[float] = attribute("trace", "The objective at the start and after every iteration of EM.")
-    converged_: bool = attribute("converged", "Whether EM went on until nothing more was to be gained.")
-    n_iter_: int = attribute("n_iter", "The number of iterations, of the best initialisation.")
+    log_likelihood_: float = attribute("log_likelihood", "Log-likelihood of the rows of the fit.")
+    trace_: list[float] = attribute("trace", "Objective of EM at the start and after every iteration.")
+    converged_: bool = attribute("converged", "Whether EM stopped because it converged, not because of `max_iter`.")
+    n_iter_: int = attribute("n_iter", "Number of iterations of the best initialisation.")
 
 
 class TableEstimator(ModelEstimator):
@@ -214,12 +261,18 @@ class TableEstimator(ModelEstimator):
         return document_of(self._recorded(), arrays)
 
     kinds_: dict[Key, Any] = attribute(
-        kinds_of, "What every column was taken for: given as `kinds`, it has the same model learned again."
+        kinds_of, "Distribution of every column. Given as `kinds`, it fits the same model again."
     )
 
     @property
     def schema_(self) -> Any:
-        """A frame with a line for each column: its kind and why, its distribution, and how many categories it has."""
+        """A line for each column: its kind and why, its distribution, and the number of categories.
+
+        Returns
+        -------
+        DataFrame
+            In the library of the rows of the fit.
+        """
         return self._result(schema_table(self.fitted_))
 
     def _closed(self, X: Any) -> Table:
@@ -228,7 +281,33 @@ class TableEstimator(ModelEstimator):
 
     @row_by_row
     def impute(self, X: Any) -> Any:
-        """X with its missing cells filled, in its own type: the expected number, or the most probable category."""
+        """Fill missing cells given the rest of the row.
+
+        Numbers get their conditional mean, categories the most probable one. Observed cells are not changed, and
+        missing documents are not filled.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, dict or array of shape (n_rows, n_columns)
+            Rows with missing cells.
+
+        Returns
+        -------
+        Same type as `X`
+            The completed rows.
+
+        See Also
+        --------
+        query : The whole distribution of a column given others.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcount import Mixture
+        >>> rows = pd.DataFrame({"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2], "kind": ["a", "a", None, "b", "b", "b"]})
+        >>> Mixture(2, random_state=0).fit(rows).impute(rows)["kind"].tolist()
+        ['a', 'a', 'a', 'b', 'b', 'b']
+        """
         fitted, table = self._fitted, self._closed(X)
         if inputs.documents_in(self, X, reset=False) is not None:
             return X  # a missing document cannot be filled
@@ -239,15 +318,46 @@ class TableEstimator(ModelEstimator):
         return filled(X, found, [spec.key for spec in fitted.schema.fields])
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """A frame of n new rows; cells named in `given` are held, and the others follow from them."""
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        given : dict, default=None
+            Values of columns that are held; the others follow from them.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        DataFrame
+            The rows, in the library of the rows of the fit.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcount import Mixture
+        >>> rows = pd.DataFrame({"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2], "kind": ["a", "a", "a", "b", "b", "b"]})
+        >>> Mixture(2, random_state=0).fit(rows).sample(3, given={"kind": "a"}, random_state=0)["kind"].tolist()
+        ['a', 'a', 'a']
+        """
         fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
         self._warn_of_dependence(None)
         return self._result(arrow_table(fitted.sample(n, given, inputs.generator(random_state))))
 
     def explore(self, X: Any = None) -> Any:
-        """The interactive explorer: any column given any others, `model.explore().save("explore.html")`.
+        """Return the interactive explorer: any column given any others.
 
-        The first rows of X, if it is given, go into the page and can be loaded there.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
+            Rows of which the first are put into the page, to be loaded there.
+
+        Returns
+        -------
+        ExplorePage
+            `save("explore.html")` writes it as one file that needs no server.
         """
         return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X))
 

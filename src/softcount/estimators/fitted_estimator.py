@@ -115,17 +115,60 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(rows x classes) probability of each class given the row."""
+        """Return the probability of each class given the row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells and columns may be missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities, each row summing to one.
+
+        Examples
+        --------
+        >>> from softcount import Mixture
+        >>> mixture = Mixture(2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
+        >>> mixture.predict_proba({"x": [1.0, None]}).round(2)
+        array([[1.  , 0.  ],
+               [0.64, 0.36]])
+        """
         return self._answer(X, Fitted.proba)
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The logarithm of `predict_proba`, exact if a probability is too small for a float."""
+        """Return the logarithm of `predict_proba`.
+
+        It is exact even if a probability is too small for a float.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Log-probabilities.
+        """
         return self._answer(X, Fitted.log_proba)
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log-density of each row under the model, summed over the classes."""
+        """Return the log-density of each row under the model, summed over the classes.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. The density is that of the observed cells.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log-densities in nats.
+        """
         return self._answer(X, Fitted.score_rows)
 
     @row_by_row
@@ -143,7 +186,20 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @needs_all_rows
     def augment(self, X: Any) -> Any:
-        """A frame of every row once per class, with the expected count of that row in that class."""
+        """Return every row once per class, with the expected count of the row in that class.
+
+        Other programs can fit a weighted model to this table as they would to completed data.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        DataFrame
+            The columns of `X`, `(class)` and `(count)`; n_rows x n_classes lines.
+        """
         proba = self.predict_proba(X)
         rows, groups = proba.shape
         X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
@@ -156,28 +212,55 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     # -- any column from any others
 
     def query(self, of: Key | None = None, given: Any = None) -> Any:
-        """Any column from any others: a dict level -> probability, or mean, variance, pdf and quantile of a number.
+        """Return the distribution of any column given any others.
 
-        What is given of a column is its value or a condition: `between(100, 200)`, `above(5)`, `below(5)`,
-        `any_of("disc", "rim")`, `not_("disc")`; short for them a range (100, 200) or a list. Without `of` every column
-        that is not given is answered, by name.
+        Parameters
+        ----------
+        of : str, default=None
+            Column. None asks for every column that is not given.
+        given : dict, default=None
+            Values or conditions by column: `between(100, 200)`, `above(5)`, `below(5)`, `any_of("disc", "rim")`,
+            `not_("disc")`; short for them are a range (100, 200) and a list.
+
+        Returns
+        -------
+        dict or answer
+            Probabilities by category; of a number an answer with `mean`, `variance`, `pdf` and `quantile`; for several
+            columns one of these by column.
+
+        Warns
+        -----
+        DataWarning
+            If the answer comes from naive Bayes and the columns depend on each other within the classes.
+
+        See Also
+        --------
+        impute : Fills the missing cells of rows.
+        sample : Draws rows, with columns held if wanted.
+
+        Examples
+        --------
+        >>> from softcount import Mixture
+        >>> rows = {"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2], "kind": ["a", "a", "a", "b", "b", "b"]}
+        >>> mixture = Mixture(2, random_state=0).fit(rows)
+        >>> round(mixture.query("kind", {"x": 1.1})["a"], 2)
+        0.87
         """
         answer = self._fitted.query(of, given)
         self._warn_of_dependence(None if of is None else [of, *(given if isinstance(given, Mapping) else ())])
         return answer
 
     answering_model_: str = attribute(
-        "answering_model",
-        "The model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture.",
+        "answering_model", "Model that `query`, `sample`, `impute` and `explore` answer from: naive Bayes or a mixture."
     )
 
     # -- what was learned
 
     posterior_: Posteriors = attribute(
         Posteriors,
-        "The posterior of the parameters, column by column.\n\n"
-        "Rows without a label, and missing cells of a correlated block, count as if what EM expects of them were "
-        "known: intervals are then too narrow.",
+        "Posterior distribution of the parameters in every class, by column.\n\n"
+        "Rows without a label, and missing cells of a correlated block, count as if their expectation under "
+        "EM had been observed, so intervals are then too narrow.",
     )
     influence_: dict[Key, float] = attribute(
         lambda fitted: dict(fitted.influence()),
@@ -240,12 +323,28 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._result(arrow_lines(lines))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
-        """The n rows that fit worst, worst first, with the reasons: what each column adds to the row's score.
+        """Return the most anomalous rows with the reasons.
 
-        The score is how many nats the log-density of the row is below the usual one, so complete rows are ranked by
-        `score_samples`, lowest first. The reasons add up to the score exactly; `(class)` is that the class is rare. A
-        missing cell adds 0, and the units of a column do not matter. `reason` is the largest of them. A row that is
-        impossible under every class has an infinite score.
+        The score is the difference between the expected log-density and that of the row, in nats. The reasons add up to
+        it exactly. A missing cell adds 0, and the units of a column do not matter.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        n : int, default=10
+            Number of rows to return.
+
+        Returns
+        -------
+        DataFrame
+            A line for each row, the most anomalous first: `row` (from 0), `score` (infinite for a row that is
+            impossible under every class), `log_density`, `class`, `reason` (the column that adds most) and `reasons`
+            (column, value and surprise of each; `(class)` for a rare class).
+
+        See Also
+        --------
+        anomaly_score : The scores of all rows.
         """
         found = self._answer(X, sort_rows, 0, check_whole("n, the number of rows,", n, 0)).anomalies
         names, columns = self._class_names(), answers.labels_in(self.fitted_)
@@ -283,14 +382,41 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
-        """How many nats the log-density of each row is below the usual one: the score that `anomalies` ranks by."""
+        """Return how far the log-density of each row lies below the expected one.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Scores in nats; larger is more anomalous.
+
+        Examples
+        --------
+        >>> from softcount import Mixture
+        >>> mixture = Mixture(1).fit({"x": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]})
+        >>> mixture.anomaly_score({"x": [1.2, 3.0]}).round(1)
+        array([-0.5, 52. ])
+        """
         return self._answer(X, anomaly_scores)
 
     @row_by_row
     def membership_entropy(self, X: Any) -> Any:
-        """How unsure each row is of its class: its likeliest class, that one's probability, and the entropy.
+        """Return how uncertain the class of each row is.
 
-        `entropy` is in nats, `relative_entropy` is it as a share of the most there can be: 0 sure, 1 no idea.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        DataFrame
+            A line for each row: `row`, most probable `class`, its `probability`, `entropy` in nats, and
+            `relative_entropy` from 0 (certain) to 1 (all classes equally probable).
         """
         members = self._answer(X, Fitted.proba)
         best, entropy = members.argmax(axis=1), membership_entropy(members)
@@ -307,12 +433,36 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     # -- words
 
     def marking_words(self, key: Any = None, n: int = 10) -> Any:
-        """A frame of the n words that most mark each class: more likely there than in all others together.
+        """Return the characteristic words of each class.
 
-        `log_odds` is the word in this class against the others, in nats; `count` and `elsewhere` say how often it
-        occurs (with the Bernoulli model: in how many documents). Words are ranked by `evidence`, how many nats better
-        the counts are explained by a rate of the class's own: a name repeated in one document has little of it, and a
-        word used everywhere next to none. `key` names a column of text; without it, all have their words listed.
+        Words are ranked by `evidence`: the gain in marginal log-likelihood from a rate of the word in this class
+        instead of a common one, in nats. A name repeated in one document has little of it, and a word used everywhere
+        almost none.
+
+        Parameters
+        ----------
+        key : str, default=None
+            Column of text; None takes all of them.
+        n : int, default=10
+            Number of words for each class.
+
+        Returns
+        -------
+        DataFrame
+            `class`, `column`, `word`, `log_odds` (in this class against the others, in nats), `evidence`, and the
+            counts here (`count`) and in the other classes (`elsewhere`). With the Bernoulli model counts are of
+            documents.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcount import NaiveBayes
+        >>> mail = pd.DataFrame({"text": ["win money now", "money, money", "see you at noon", "noon at home"]})
+        >>> model = NaiveBayes(kinds={"text": "text"}).fit(mail, ["spam", "spam", "ham", "ham"])
+        >>> model.marking_words(n=1)[["class", "word"]]
+          class   word
+        0   ham     at
+        1  spam  money
         """
         fitted, n = self._fitted, check_whole("n, the number of words,", n, 0)
         names, columns = self._class_names(), answers.labels_in(fitted)
@@ -327,12 +477,28 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._result(arrow_lines(lines, types))
 
     def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
-        """A frame of the words of one document and the nats by which each moved it, weightiest first.
+        """Return the contribution of each word of one document to the log-odds of its class.
 
-        Nats are log-odds of the row's class against the runner-up, or `against` another class; they add up to the text
-        column's figure in `explain`. With the Bernoulli model one line, "(words not there)", is for all words the
-        document lacks. `spans` are the places, first character and one after the last, where the word stands. A model
-        of text alone also takes the document itself, as a string.
+        The contributions add up to the figure of the text column in `explain`. A model of text alone also takes the
+        document itself as a string.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, list of documents or str
+            Rows.
+        row : int, default=0
+            Place of the row.
+        against : object, default=None
+            Class to compare with. None is the second most probable.
+        key : str, default=None
+            Column of text; None takes all of them.
+
+        Returns
+        -------
+        DataFrame
+            A line for each word, the largest contribution first: `column`, `word`, `count`, `nats`, and `spans`, the
+            first character of each place and one past the last. With the Bernoulli model `(words not there)` stands for
+            all words the document lacks.
         """
         table = self._closed([X] if isinstance(X, str) else X)
         fitted = self.fitted_
@@ -359,11 +525,24 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     # -- pages and exports
 
     def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
-        """A page on the model with pictures: `model.report(X, y).save("report.html")`; also .json and .txt.
+        """Return a report on the model with pictures.
 
-        With X it shows rows, drift against the training table if that is known and, with the classes y (an array, or
-        the name of a column in X), how good the model is on these rows. Redacted, no cell is in it, and no level of
-        fewer than five rows.
+        With `X` it compares these rows with those of the fit. With `y` in addition it shows how good the predictions
+        are.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
+            Rows.
+        y : array of shape (n_rows,) or str, default=None
+            Their classes, or the name of the column of `X` that holds them.
+        redact : bool, default=False
+            Whether to leave out all cells and the names of categories with fewer than five rows.
+
+        Returns
+        -------
+        Report
+            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
         """
         recorded = self._recorded()
         if X is None:

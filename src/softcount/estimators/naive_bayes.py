@@ -73,12 +73,22 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, array, sparse matrix or file
-            Rows. A folder with a sub-folder for each class needs no `y`.
-        y : array or str, default=None
+        X : DataFrame, Arrow table, file name, folder, sparse matrix or array of shape (n_rows, n_columns)
+            Rows. A folder with a sub-folder of documents for each class needs no `y`.
+        y : array of shape (n_rows,) or str, default=None
             Classes, or the name of the column of `X` that holds them. None and NaN are missing labels.
-        sample_weight : array, default=None
-            A weight for each row.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row. A weight of 2 equals the row twice.
+
+        Returns
+        -------
+        ClassEstimator
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If there is no class, or if `y` has many different numbers.
         """
         self._keep(self._learn(X, y, sample_weight))
         return self
@@ -161,9 +171,36 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, half_life: float | None = None
     ) -> Self:
-        """Add rows to what was learned. The first call fixes kinds and, with `classes`, the classes to come.
+        """Add rows to the counts. The first call decides the kinds of the columns.
 
-        With `half_life` the counts of earlier rows fade: each counts half after so many others, which follows drift.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Further rows. They may have new categories.
+        y : array of shape (n_rows,) or str
+            Their classes, or the name of the column of `X` that holds them.
+        classes : array of shape (n_classes,), default=None
+            In the first call, all classes that will come.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+        half_life : float, default=None
+            Number of further rows after which a row counts half, to follow drift. None keeps all rows at full weight.
+
+        Returns
+        -------
+        ClassEstimator
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If a class was not there at the first call.
+
+        Examples
+        --------
+        >>> model = NaiveBayes().partial_fit({"x": ["a", "b"]}, ["no", "yes"])
+        >>> model.partial_fit({"x": ["a", "c"]}, ["no", "yes"]).class_count_
+        array([2., 2.])
         """
         HALF_LIFE.check("half_life", half_life)
         if not hasattr(self, "fitted_"):
@@ -217,7 +254,24 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         self._keep(both)
 
     def merge(self, other: ClassEstimator) -> Self:
-        """A new model of both tables: their counts, added."""
+        """Return a new model with the counts of both.
+
+        Parameters
+        ----------
+        other : ClassEstimator
+            A fitted model of the same columns and kinds.
+
+        Returns
+        -------
+        ClassEstimator
+            The merged model; neither of the two is changed.
+
+        Examples
+        --------
+        >>> one = NaiveBayes().fit({"x": ["a", "b"]}, ["no", "yes"])
+        >>> one.merge(NaiveBayes().fit({"x": ["a", "a"]}, ["no", "yes"])).class_count_
+        array([2., 2.])
+        """
         inputs.refuse_unlike(self, other, ClassEstimator)
         merged = self._like_this()
         merged.fitted_ = self.fitted_
@@ -225,7 +279,27 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return merged
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take rows that were learned from back out of the counts."""
+        """Subtract rows that were learned from.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows to forget.
+        y : array of shape (n_rows,) or str
+            Their classes, or the name of the column of `X` that holds them.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        ClassEstimator
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If a count would fall below zero.
+        """
         check_is_fitted(self)
         gone = self._more(X, y, sample_weight)
         refuse_unknown_words(self.fitted_.schema, gone.schema)
@@ -233,7 +307,31 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return self
 
     def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> Self:
-        """Correct the probabilities by rows that the model has not learned from, and their classes."""
+        """Correct the probabilities by labelled rows that the model has not learned from.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str
+            Their classes, or the name of the column of `X` that holds them.
+        method : {'temperature', 'isotonic'}, default='temperature'
+            One factor for all log-probabilities, or a monotone curve for each class, which needs more rows.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        ClassEstimator
+            This estimator.
+
+        References
+        ----------
+        .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). "On calibration of modern neural networks".
+           Proceedings of the 34th International Conference on Machine Learning, PMLR 70, 1321-1330.
+        .. [2] B. Zadrozny and C. Elkan (2002). "Transforming classifier scores into accurate multiclass probability
+           estimates". Proceedings of the 8th ACM SIGKDD Conference, 694-699.
+        """
         y = inputs.labels_from(X, y)
         joint = self._answer(X, Fitted.log_joint)
         self._keep(calibrated_on(self.fitted_, joint, list(y), sample_weight, method))
@@ -243,13 +341,39 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     @row_by_row
     def predict(self, X: Any, costs: Any = None, class_prior: Any = None, threshold: Any = None) -> np.ndarray:
-        """The most probable class of each row; with `costs` the one whose expected cost is lowest.
+        """Predict the class of each row: the most probable one, or the one with the lowest expected cost.
 
-        `costs` has a row for every true class and a column for every class decided for, or names pairs: {("ill",
-        "well"): 10}, where other mistakes cost 1. `class_prior` is how frequent the classes are where the rows come
-        from, if not as in training: {"ill": 0.01}, "uniform", or "estimate" to learn it from these rows. `threshold`
-        calls a row by one class from a probability on, {"ill": 0.2} or what `choose_threshold` gave, else by the
-        likeliest other.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells and columns may be missing.
+        costs : dict or array of shape (n_classes, n_classes), default=None
+            Costs of mistakes, by pair (true class, predicted class) such as {("ill", "well"): 10}, where the other
+            mistakes cost 1; or a matrix of them.
+        class_prior : dict, array, 'uniform' or 'estimate', default=None
+            Shares of the classes among these rows, such as {"ill": 0.01}, if they differ from those of the fit.
+            'estimate' learns them from these rows.
+        threshold : dict or Threshold, default=None
+            Probability from which a class is predicted, such as {"ill": 0.2} or a result of `choose_threshold`. Below
+            it, the most probable other class is.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes.
+
+        References
+        ----------
+        .. [1] C. Elkan (2001). "The foundations of cost-sensitive learning". Proceedings of the 17th International
+           Joint Conference on Artificial Intelligence, 973-978.
+
+        Examples
+        --------
+        >>> model = NaiveBayes().fit({"cough": ["yes", "yes", "no", "no", "no"]}, ["ill"] + ["well"] * 4)
+        >>> model.predict({"cough": ["yes"]}).tolist()
+        ['well']
+        >>> model.predict({"cough": ["yes"]}, costs={("ill", "well"): 10}).tolist()
+        ['ill']
         """
         plain = costs is None and threshold is None  # and then nothing to check: one row takes less time than checks do
         decide = decisions.Decision() if plain else decisions.Decision.of(self._names(), costs, threshold)
@@ -258,21 +382,78 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     @row_by_row
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """(rows x classes) probability of each class given the row; `class_prior` as in `predict`."""
+        """Return the probability of each class given the row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells and columns may be missing.
+        class_prior : dict, array, 'uniform' or 'estimate', default=None
+            Shares of the classes among these rows, as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Probabilities in the order of `classes_`.
+
+        Examples
+        --------
+        >>> model = NaiveBayes().fit({"cough": ["yes", "yes", "no", "no", "no"]}, ["ill"] + ["well"] * 4)
+        >>> model.predict_proba({"cough": ["yes", None]}).round(2)
+        array([[0.33, 0.67],
+               [0.2 , 0.8 ]])
+        """
         return self._answer(X, Fitted.proba) if class_prior is None else np.exp(self.predict_log_proba(X, class_prior))
 
     @row_by_row
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """The logarithm of `predict_proba`, exact if a probability is too small for a float."""
+        """Return the logarithm of `predict_proba`.
+
+        It is exact even if a probability is too small for a float.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        class_prior : dict, array, 'uniform' or 'estimate', default=None
+            Shares of the classes among these rows, as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Log-probabilities in the order of `classes_`.
+        """
         logs = self._answer(X, Fitted.log_proba)
         if class_prior is None:
             return logs
         return decisions.with_class_prior(logs, class_prior, self._names(), self.class_prior_)
 
     def estimate_class_prior(self, X: Any) -> dict[Any, float]:
-        """How frequent each class is among rows without a label, by EM, if only that has changed since training.
+        """Estimate the shares of the classes among rows without a label, by EM.
 
-        It takes the probabilities at their word: if a model is overconfident, calibrate it first.
+        It assumes that the classes look as they did in training and that the probabilities are calibrated.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        dict
+            Share of each class.
+
+        References
+        ----------
+        .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). "Adjusting the outputs of a classifier to new a priori
+           probabilities: a simple procedure". Neural Computation 14 (1), 21-41.
+
+        Examples
+        --------
+        >>> model = NaiveBayes().fit({"cough": ["yes", "yes", "no", "no"]}, ["ill", "ill", "well", "well"])
+        >>> shares = model.estimate_class_prior({"cough": ["yes", "no", "no", "no"]})
+        >>> {name: round(share, 2) for name, share in shares.items()}
+        {'ill': 0.27, 'well': 0.73}
         """
         shares = decisions.estimated_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
         return dict(zip(self._names(), shares.tolist(), strict=True))
@@ -285,9 +466,21 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     # -- figures on labelled rows
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted right; `y` may be the name of a column of X.
+        """Return the accuracy: the share of rows whose class is predicted.
 
-        Without `y` a folder of documents is scored by its sub-folders.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, folder or array of shape (n_rows, n_columns)
+            Rows. A folder with a sub-folder of documents for each class needs no `y`.
+        y : array of shape (n_rows,) or str, default=None
+            Their classes, or the name of the column of `X` that holds them.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Accuracy.
         """
         check_is_fitted(self)
         predicted = None
@@ -301,16 +494,52 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return float(np.average(predicted == np.asarray(y), weights=sample_weight))
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None, class_prior: Any = None) -> Evaluation:
-        """Accuracy, balanced accuracy, log-loss, Brier score, AUC, calibration and confusion on labelled rows.
+        """Compute figures of the predictions on labelled rows, which should be rows the model has not learned from.
 
-        They should be rows the model has not learned from; rows without a label are passed over.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str
+            Their classes, or the name of the column of `X` that holds them. Rows without a label are skipped.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+        class_prior : dict, array, 'uniform' or 'estimate', default=None
+            Shares of the classes among these rows, as in `predict`.
+
+        Returns
+        -------
+        Evaluation
+            `accuracy`, `balanced_accuracy`, `log_loss`, `brier`, `auc`, `calibration_error`, the confusion matrix and
+            further figures. Printed, it is a table of them.
+
+        Examples
+        --------
+        >>> rows, classes = {"cough": ["yes", "yes", "no", "no"]}, ["ill", "ill", "well", "well"]
+        >>> found = NaiveBayes().fit(rows, classes).evaluate(rows, classes)
+        >>> found.accuracy, round(found.log_loss, 3)
+        (1.0, 0.288)
         """
         return evaluate_rows(self._scored(X, y, sample_weight, class_prior), self.class_prior_)
 
     def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
-        """A frame of rows ranked by the probability of one class, in equal parts: how many each part holds.
+        """Rank rows by the probability of one class and count the class in parts of equal size.
 
-        `of` is by default the rarer of two classes.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str
+            Their classes, or the name of the column of `X` that holds them.
+        of : object, default=None
+            The class. None is the rarer of two classes.
+        parts : int, default=10
+            Number of parts.
+
+        Returns
+        -------
+        DataFrame
+            A line for each part, the most probable first.
         """
         parts, held = check_whole("parts", parts, 1), self._scored(X, y, None, None)
         if of is None and len(self.classes_) != 2:
@@ -323,10 +552,37 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
         sample_weight: Any = None,
     ) -> decisions.Threshold:  # fmt: skip
-        """The probability from which on to call a row `of`, for a wanted precision or recall, and what that costs.
+        """Choose the probability from which to predict a class, for a given precision or recall.
 
-        Every fold is predicted by a model of the others with these settings, so give the rows to learn from; the model
-        itself stays as it is. Give the result to `predict(X, threshold=...)`.
+        Every fold is predicted by a model of the others with these settings, so give the training rows. The model
+        itself is not changed.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str
+            Their classes, or the name of the column of `X` that holds them.
+        of : object
+            The class.
+        precision : float, default=None
+            Smallest precision to reach.
+        recall : float, default=None
+            Smallest recall to reach. Give either this or `precision`.
+        folds : int, default=5
+            Number of folds.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        Threshold
+            The threshold with its precision and recall, for `predict(X, threshold=...)`.
+
+        Raises
+        ------
+        DataError
+            If no threshold reaches the rate; the message names the highest one.
         """
         rate, wanted = wanted_rate(precision, recall)
         check_whole("folds", folds, 2)
@@ -372,14 +628,23 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     calibration_: Calibration | None = attribute(
         "calibration",
-        "How probabilities are corrected, with the log-loss of held-out rows before and after; None if they are not.",
+        "Correction of the probabilities, with the log-loss of held-out rows before and after it; None if "
+        "there is none.",
     )
 
     @property
     def reliability_(self) -> Any:
-        """A frame of calibrated predictions on held-out rows: probability stated, share right, by bins.
+        """Calibrated predictions on held-out rows, in bins: mean probability and share of correct predictions.
 
-        Only a calibrated model has it.
+        Returns
+        -------
+        DataFrame
+            A line for each bin.
+
+        Raises
+        ------
+        AttributeError
+            If the model was fitted without `calibration`.
         """
         if self.fitted_.calibration is None:
             raise AttributeError("only a model fitted with calibration has a reliability table.")
@@ -387,30 +652,66 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     @property
     def column_weights_(self) -> dict[Key, float]:
-        """The weight of every column in predicting the class; 1 if none was learned."""
+        """Weight of every column in the prediction of the class; 1 if no weights were learned."""
         leaves, found = self._fitted.model.leaves, self._fitted.weights
         weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
         return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
 
     n_iter_: int = attribute(
         lambda fitted: max((fitted.linear or fitted).n_iter, 1),
-        "Passes of EM over unlabelled rows; one if every label is known. Of `to_logistic`, its iterations.",
+        "Number of iterations of EM over rows without a label; 1 if every label is known. Of `to_logistic`, "
+        "its iterations.",
     )
-    class_prior_: np.ndarray = attribute(
-        "shares", "The share of each class, as it is taken to be before a row is read."
-    )
+    class_prior_: np.ndarray = attribute("shares", "Share of each class, shape (n_classes,), before a row is observed.")
 
-    class_count_: np.ndarray = attribute(lambda fitted: fitted.counts[ROOT], "The weight of the rows of each class.")
+    class_count_: np.ndarray = attribute(
+        lambda fitted: fitted.counts[ROOT], "Weight of the rows of each class, shape (n_classes,)."
+    )
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """(coef, intercept), if the log-odds are linear: multinomial, Bernoulli, categorical, tied normal."""
+        """Return the coefficients of the log-odds if they are linear in the features.
+
+        They are for multinomial, Bernoulli and categorical columns, and for normal ones with common variances.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_classes, n_features)
+            Coefficients. A number is one feature, and a category another one each.
+        intercept : ndarray of shape (n_classes,)
+            Intercepts: the softmax of `x @ coef.T + intercept` is the probability of the classes.
+
+        Raises
+        ------
+        DataError
+            If the log-odds are not linear.
+        """
         return linear_form(self._fitted)
 
     def to_quadratic(self, c1: Any = None, c2: Any = None) -> Quadratic:
-        """The log-odds of class c1 against c2 as a quadratic in the values, where every column is normal.
+        """Return the log-odds of two classes as a quadratic function of the values, if every column is normal.
 
-        With one column, `to_quadratic().roots` are the values where the two are equally likely. Of two classes the
-        first is set against the second unless you say so.
+        Parameters
+        ----------
+        c1 : object, default=None
+            The class. None is the first of two.
+        c2 : object, default=None
+            The class to compare with. None is the second of two.
+
+        Returns
+        -------
+        Quadratic
+            The coefficients. With one column, `roots` are the values at which both classes are equally probable.
+
+        Raises
+        ------
+        DataError
+            If a column is not normal, or if there are more than two classes and none is named.
+
+        Examples
+        --------
+        >>> model = NaiveBayes().fit({"x": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0]}, ["a", "a", "a", "b", "b", "b"])
+        >>> [round(root, 3) for root in model.to_quadratic().roots]
+        [5.0]
         """
         if self._fitted.learned_weights is not None:
             raise DataError("to_quadratic is of naive Bayes as it is: fit with weights=None, and without to_logistic.")
