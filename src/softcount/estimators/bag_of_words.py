@@ -166,16 +166,29 @@ NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
-    r"""A sparse matrix with a row per document and a column per word, as CountVectorizer and TfidfVectorizer make it.
+    """A sparse matrix with a row per document and a column per word, as CountVectorizer and TfidfVectorizer make it.
 
-    Words are runs of two or more word characters in lower case, unless `pattern` or `analyzer` says otherwise. For a
-    word that df of N documents hold, `idf` "smooth" is log((N + 1) / (df + 1)) + 1 as in scikit-learn, "plain" is
-    log(N / df) and "plus-one" log(N / (df + 1)). "tf" divides counts by the words of the document that have a column.
-
-    X is a list, array, Series, Arrow array or any iterable of text, which is read once, a few MB at a time. None or NaN
+    Words are runs of two or more word characters in lower case, unless `pattern` or `analyzer` sets another rule. `X`
+    is a list, array, Series, Arrow array or any iterable of text, which is read once, a few MB at a time. None or NaN
     is a document without words (CountVectorizer raises); bytes are UTF-8, or else Latin-1, which `notes_` counts. With
-    `hashing`, `transform` needs no `fit`, except to know how rare words are ("idf", "tfidf").
+    `hashing`, `transform` needs no `fit`, except for the rarity of words ("idf", "tfidf").
 
+    A model of text needs no matrix: `NaiveBayes(kinds="text")` and `Classifier` read documents.
+
+    See Also
+    --------
+    SphericalKMeans : Clusters the rows.
+    families.Text : A column of documents within a model.
+
+    References
+    ----------
+    .. [1] G. Salton and C. Buckley (1988). "Term-weighting approaches in automatic text retrieval". Information
+       Processing and Management 24 (5), 513-523.
+    .. [2] K. Weinberger, A. Dasgupta, J. Langford, A. Smola and J. Attenberg (2009). "Feature hashing for large scale
+       multitask learning". ICML 2009, 1113-1120.
+
+    Examples
+    --------
     >>> bag = BagOfWords().fit(["Free call, call now", "I call you"])
     >>> bag.get_feature_names_out().tolist(), bag.transform(["call me, call now"]).toarray().tolist()
     (['call', 'free', 'now', 'you'], [[2, 0, 1, 0]])

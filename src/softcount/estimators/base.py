@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,9 +16,10 @@ from softcount.core.counts import Counts
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError, SoftcountError, warn
 from softcount.estimators import inputs
+from softcount.estimators.docstrings import document
 from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, document, missing_words
+from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words
 from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import arrow_table, as_frame, filled, frame_like, kinds_of, schema_table
 from softcount.estimators.saving import save_estimator
@@ -59,7 +60,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if cls.__init__ is not object.__init__:
             given = list(signature(cls.__init__).parameters.values())[1:]
             cls._declared = {own.name: varied.get(own.name) or PARAMETERS[own.name] for own in given}
-            cls.__doc__ = document(cls.__doc__, cls._declared, {own.name: own.default for own in given})
+            cls.__doc__ = document(cls, cls._declared, {own.name: own.default for own in given})
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         for name in cls._removed.keys() & named.keys():
@@ -221,7 +222,9 @@ class ExportableEstimator(Estimator):
 class ModelEstimator(Estimator):
     """An estimator with a model of columns in `fitted_`."""
 
-    fitted_: Any
+    fitted_: Annotated[Any, "The fitted model itself, as the functions of the package take it."]
+    n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
+    feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
     n_jobs: int | None
 
     params_: dict[Key, dict[str, np.ndarray]] = attribute(

@@ -38,15 +38,34 @@ ENSEMBLE_NOTES = (
 
 
 class Classifier(ClassEstimator):
-    """A classifier that chooses by cross-validation which models predict, and explains by sums that add up.
+    """A classifier that chooses by cross-validation which models predict, and explains its predictions.
 
     Its candidates are standard naive Bayes, naive Bayes with a weight for every column, discriminant analysis, AODE, an
-    additive logistic model, and the same with pairwise interactions; for text and sparse tables, counts, rarity and a
-    weight of words. Members that help are added up, each with a weight (`selection_` shows all). `predict`,
-    `predict_proba` and `explain` are of that sum; `query`, `sample`, `impute` and `params_` are of naive Bayes, which
-    `fitted_` holds. Fewer than 10 labelled rows get naive Bayes alone. With an `engine`, all rows are counted where
-    they are, and at most 100,000 of them, drawn from all, are fetched into Python to choose the ensemble.
+    additive logistic model, and the same with pairwise interactions. For text and sparse tables they are word counts,
+    the rarity of words, and a weight for every word. The ensemble adds the scores of the members that help, each with a
+    weight; `selection_` shows all candidates. Use it if predictions matter most.
 
+    `predict`, `predict_proba` and `explain` are of the ensemble; the parts in `explain` add up. `query`, `sample`,
+    `impute` and `params_` are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows get naive Bayes alone.
+    With an `engine`, all rows are counted where they are, and at most 100,000 of them, drawn from all, are fetched into
+    Python to choose the ensemble.
+
+    See Also
+    --------
+    NaiveBayes : One model that is learned in one pass and can be merged and updated.
+    AODE : One of the members as a classifier of its own.
+    compare : Compares classifiers on the same folds.
+
+    References
+    ----------
+    .. [1] D. H. Wolpert (1992). "Stacked generalization". Neural Networks 5 (2), 241-259.
+    .. [2] Y. Lou, R. Caruana, J. Gehrke and G. Hooker (2013). "Accurate intelligible models with pairwise
+       interactions". KDD 2013, 623-631.
+    .. [3] J. H. Friedman (1989). "Regularized discriminant analysis". Journal of the American Statistical Association
+       84 (405), 165-175.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (200, 2)).astype(str)
@@ -122,11 +141,27 @@ def check_cuts(name: str, cuts: Any) -> None:
 class AODE(ClassEstimator):
     """Averaged one-dependence estimators (AODE): every column in turn is a second parent of all others.
 
-    All of them come from one pass that counts pairs of cells, which are added and taken away like every count (`merge`,
-    `partial_fit`, `forget`). A missing cell drops out of every product, and is not a parent. Columns of so many
-    categories that pairs would take more than 64 MB depend on the class alone, which `notes_` says. Rows without a
+    The probability of class c and row x is the mean over columns i of p(c, x_i) * product over j of p(x_j | c, x_i).
+    Numbers are discretised. It captures pairwise dependences that naive Bayes cannot, and still needs one pass.
+
+    All estimators come from one count of pairs of cells. The counts can be merged, updated and subtracted (`merge`,
+    `partial_fit`, `forget`). A missing cell drops out of every product, and is not a parent. Columns with so many
+    categories that pairs would take more than 64 MB depend on the class alone, which `notes_` reports. Rows without a
     label are left to naive Bayes, which answers `query`, `sample`, `impute` and `params_`.
 
+    See Also
+    --------
+    NaiveBayes : Columns are independent given the class.
+    Classifier : Weights AODE against other models by cross-validation.
+    BayesNet : A network with chosen dependences, such as a tree (TAN).
+
+    References
+    ----------
+    .. [1] G. I. Webb, J. R. Boughton and Z. Wang (2005). "Not so naive Bayes: aggregating one-dependence estimators".
+       Machine Learning 58, 5-24.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (200, 2)).astype(str)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -29,7 +29,9 @@ MOST_POINTS = 1 << 22
 class DensityEstimator(Estimator):
     """A density of numbers: of a plain column (an array, a list, a series, an Arrow column) or of a table."""
 
-    plain_column_: bool
+    plain_column_: Annotated[bool, "Whether a plain column was fitted, not a table."]
+    n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
+    feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
     _input_tags: ClassVar = {"allow_nan": True}
 
     @property
@@ -219,18 +221,38 @@ def _plain_and_level(document: Document) -> tuple[bool, int | None]:
 class KernelDensity(DensityEstimator):
     """A density as the mean of kernels around the rows, of one column or a few.
 
+    The density at x is the mean over rows r of K((x - r) / h) / h, with the kernel K and the bandwidth h. It follows
+    any shape, for instance several modes, and needs no choice of a family.
+
     Gaussian and logistic kernels on more than 4,096 rows of one column are binned: a density is then wrong by at most
     `error_bound_` of the peak, less than a millionth unless many millions of rows came in parts. Rows with a missing
-    cell are not learned from, and in a query the density is that of the other cells. Weights say how many rows one
-    stands for. A plain column may come as an array, a list, a series or an Arrow column, and draws come back as one.
+    cell are not learned from, and in a query the density is that of the other cells. A weight is the number of rows
+    that a row stands for. A plain column may come as an array, a list, a series or an Arrow column, and draws come back
+    as one.
 
+    See Also
+    --------
+    Histogram : A density in steps.
+    families.Kernel : The same density for a column of a model.
+    rank_densities : Compares families of distributions on a column.
+
+    References
+    ----------
+    .. [1] B. W. Silverman (1986). Density Estimation for Statistics and Data Analysis. Chapman and Hall.
+    .. [2] S. J. Sheather and M. C. Jones (1991). "A reliable data-based bandwidth selection method for kernel density
+       estimation". Journal of the Royal Statistical Society B 53 (3), 683-690.
+    .. [3] Z. I. Botev, J. F. Grotowski and D. P. Kroese (2010). "Kernel density estimation via diffusion". Annals of
+       Statistics 38 (5), 2916-2957.
+
+    Examples
+    --------
     >>> model = KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 2.5])
     >>> model.score_samples([2.0, 9.0]).round(4), model.cdf([1.0, 2.0]).round(4)
     (array([ -0.7694, -85.8244]), array([0.1747, 0.5453]))
     """
 
     _learned: ClassVar = "rows_"
-    rows_: WeightedPoints
+    rows_: Annotated[WeightedPoints, "The rows, with their weights."]
 
     def __init__(
         self, kernel: str = "gaussian", bandwidth: Any = "isj", exact: bool = False, bounds: Any = None
@@ -450,12 +472,28 @@ class Histogram(DensityEstimator):
     """The density of one column in steps, between given edges or from its least value to its greatest.
 
     One prior row is spread evenly from the first edge to the last, so that an empty bin keeps a little mass: a density
-    is (counts + width / range) / ((rows + 1) width). Outside the edges it is 0. Missing values are no evidence.
+    is (counts + width / range) / ((rows + 1) width). Outside the edges it is 0. Missing values are left out.
 
     A bin includes its lower edge and excludes its upper one; the last bin includes both. With given edges, rows outside
     them are not counted, as in `numpy.histogram`, and a warning gives their number: the density is that of the rows
     between the edges, and integrates to 1 there.
 
+    See Also
+    --------
+    KernelDensity : A smooth density.
+    families.Histogram : The same density for a column of a model.
+    rank_densities : Compares families of distributions on a column.
+
+    References
+    ----------
+    .. [1] D. Freedman and P. Diaconis (1981). "On the histogram as a density estimator: L2 theory". Zeitschrift fuer
+       Wahrscheinlichkeitstheorie und verwandte Gebiete 57, 453-476.
+    .. [2] P. Kontkanen and P. Myllymaki (2007). "MDL histogram density estimation". AISTATS 2007, 219-226.
+    .. [3] J. D. Scargle, J. P. Norris, B. Jackson and J. Chiang (2013). "Studies in astronomical time series analysis.
+       VI. Bayesian block representations". Astrophysical Journal 764, 167.
+
+    Examples
+    --------
     >>> model = Histogram(2).fit([0.0, 1.0, 2.0, 8.0])
     >>> model.edges_, model.counts_, np.exp(model.score_samples([1.0, 9.0]))
     (array([0., 4., 8.]), array([3., 1.]), array([0.175, 0.   ]))
@@ -464,8 +502,8 @@ class Histogram(DensityEstimator):
     """
 
     _learned: ClassVar = "edges_"
-    edges_: np.ndarray
-    counts_: np.ndarray
+    edges_: Annotated[np.ndarray, "Edges of the bins, ascending, shape (n_bins + 1,)."]
+    counts_: Annotated[np.ndarray, "Weight of the rows in each bin, shape (n_bins,)."]
 
     def __init__(self, bins: Any = "auto") -> None:
         self._keep_parameters(locals())

@@ -42,12 +42,28 @@ HELD = ("weights", "means", "covariances")
 
 
 class GaussianMixture(Mixture):
-    """Normal components over columns that are all numbers.
+    """Mixture of normal distributions over columns of numbers.
 
-    Cells may be missing (NaN) under every type of covariance, rows may have weights, and `y` may hold the classes of
-    some rows. `fixed` holds "weights", "means" or "covariances". If `means_init` is given without the others, the
-    shares are equal and the covariance is the whole table's. `covariance_type_` is the type that was chosen.
+    The density of a row x is the sum over components k of share_k * N(x | mean_k, covariance_k), fitted by EM. It takes
+    the parameters of scikit-learn's GaussianMixture. In addition cells may be missing (NaN) under every type of
+    covariance, rows may have weights, and `y` may hold the classes of some rows.
 
+    `fixed` holds "weights", "means" or "covariances". If `means_init` is given without the others, the shares are equal
+    and the covariance is the whole table's. `covariance_type_` is the type that was chosen.
+
+    See Also
+    --------
+    Mixture : Columns of any kind.
+    KMeans : Clusters around centres, without covariances.
+
+    References
+    ----------
+    .. [1] G. McLachlan and D. Peel (2000). Finite Mixture Models. Wiley.
+    .. [2] C. Fraley and A. E. Raftery (2002). "Model-based clustering, discriminant analysis, and density estimation".
+       Journal of the American Statistical Association 97 (458), 611-631.
+
+    Examples
+    --------
     >>> X = np.array([[1.0], [1.1], [1.2], [9.0], [9.1], [9.2]])
     >>> mixture = GaussianMixture(n_components=2, random_state=0).fit(X)
     >>> np.sort(mixture.means_.ravel())

@@ -87,12 +87,28 @@ def read_links(states: int | None, transitions: Any, first: Any, tied: Any) -> L
 
 
 class HiddenMarkov(SequencePages, EmEstimator):
-    """Hidden states, each with its own successors and its own distributions, found in sequences.
+    """Hidden Markov model: hidden states, each with its own successors and its own distributions, found in sequences.
 
-    The fullest state is reported first. Steps have columns of any kind, missing cells, and blocks such as
-    `kinds={("x", "y"): "multinormal"}`. Sequences are whatever `read_sequences` reads. `selection_` shows which numbers
-    of states were tried.
+    The probability of a sequence is the sum over all paths of hidden states: p(first state), times p(next state |
+    state) and p(cells | state) at every step. It is fitted by EM (Baum-Welch). Steps have columns of any kind, missing
+    cells, and blocks such as `kinds={("x", "y"): "multinormal"}`. Sequences are whatever `read_sequences` reads. The
+    state with the most steps is reported first. `selection_` shows which numbers of states were tried.
 
+    See Also
+    --------
+    MarkovChain : A chain of observed symbols.
+    Mixture : Components without an order of rows.
+    read_sequences : Reads sequences from tables, files and folders.
+
+    References
+    ----------
+    .. [1] L. R. Rabiner (1989). "A tutorial on hidden Markov models and selected applications in speech recognition".
+       Proceedings of the IEEE 77 (2), 257-286.
+    .. [2] L. E. Baum, T. Petrie, G. Soules and N. Weiss (1970). "A maximization technique occurring in the statistical
+       analysis of probabilistic functions of Markov chains". Annals of Mathematical Statistics 41 (1), 164-171.
+
+    Examples
+    --------
     >>> calm, storm = [1.0, 1.2, 0.9, 1.1] * 5, [9.0, 8.8, 9.3, 9.1] * 5
     >>> model = HiddenMarkov(2, random_state=0).fit([calm + storm, calm, storm + calm])
     >>> model.predict([[1.1, 1.0, 9.2, None, 9.0]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -47,18 +47,40 @@ class KMeans(
 ):
     """Clusters around centres: every row belongs to the nearest centre, every centre is the mean of its rows.
 
-    Several initialisations are compared, each until no row changes; single rows are exchanged and centres moved as long
-    as that helps. Clusters of drawn initialisations come largest first. On an `engine` the initialisations are those of
-    one machine, the costs agree to rounding, and `labels_` stay there. `trace_` is the cost after every assignment and
-    every update of the last descent, from the best that was found; it never rises. `labels_` is `predict(X)`.
+    It minimises the sum of squared distances between rows and their centres (the cost `inertia_`). Several
+    initialisations are compared, each until no row changes its cluster. Then single rows are exchanged and centres
+    moved as long as that lowers the cost. Clusters of drawn initialisations come largest first.
 
+    `trace_` is the cost after every assignment and every update of the last run, from the best that was found; it never
+    rises. `labels_` is `predict(X)`. On an `engine` the initialisations are those of one machine, the costs agree to
+    rounding, and `labels_` stay there.
+
+    See Also
+    --------
+    SphericalKMeans : Clusters of directions, for text.
+    GaussianMixture : Clusters with covariances and probabilities.
+    Mixture : Clusters of mixed columns with missing cells.
+
+    References
+    ----------
+    .. [1] S. P. Lloyd (1982). "Least squares quantization in PCM". IEEE Transactions on Information Theory 28 (2),
+       129-137.
+    .. [2] J. A. Hartigan and M. A. Wong (1979). "Algorithm AS 136: a k-means clustering algorithm". Applied Statistics
+       28 (1), 100-108.
+    .. [3] D. Arthur and S. Vassilvitskii (2007). "k-means++: the advantages of careful seeding". SODA 2007, 1027-1035.
+
+    Examples
+    --------
     >>> rows = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 0.0], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
     >>> model = KMeans(2, random_state=0).fit(rows)
     >>> model.cluster_centers_.tolist(), model.labels_.tolist(), model.inertia_
     ([[1.0, 2.0], [10.0, 2.0]], [0, 0, 0, 1, 1, 1], 16.0)
     """
 
-    found_: Centres
+    found_: Annotated[Centres, "Centres and their clusters, as the functions of the package take them."]
+    labels_: Annotated[np.ndarray, "The cluster of every row of `X`."]
+    n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
+    feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
     _learned: ClassVar = "found_"
     _input_tags: ClassVar = {"sparse": True}
     _unit = False
@@ -328,12 +350,24 @@ class KMeans(
 
 
 class SphericalKMeans(KMeans):
-    """k-means of directions: rows and centres have length one; the nearest centre is the one with the largest cosine.
+    """Spherical k-means: rows and centres have length one, and the nearest centre has the largest cosine.
 
-    For text and other rows where only proportions matter; rows may be sparse. The cost is the sum of squared distances
-    between unit rows and their centres, which is twice the sum of (1 - cosine). A row of zeros has no direction: it is
-    left out of the fit, gets the first label, and `notes_` says how many there were.
+    Use it for text and other rows where only proportions matter; rows may be sparse. The cost is the sum of squared
+    distances between unit rows and their centres, which is twice the sum of (1 - cosine). A row of zeros has no
+    direction: it is left out of the fit, gets the first label, and is counted in `notes_`.
 
+    See Also
+    --------
+    KMeans : Clusters by distance instead of direction.
+    BagOfWords : Makes sparse rows of texts.
+
+    References
+    ----------
+    .. [1] I. S. Dhillon and D. S. Modha (2001). "Concept decompositions for large sparse text data using clustering".
+       Machine Learning 42, 143-175.
+
+    Examples
+    --------
     >>> model = SphericalKMeans(2, random_state=0).fit(np.array([[1.0, 0.0], [9.0, 0.0], [0.0, 1.0], [0.0, 5.0]]))
     >>> model.labels_.tolist(), model.cluster_centers_.tolist()
     ([1, 1, 0, 0], [[0.0, 1.0], [1.0, 0.0]])

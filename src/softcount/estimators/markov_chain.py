@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -153,6 +153,22 @@ class MarkovChain(SequencePages, Estimator):
     no transition into it or out of it is counted, and its probability is summed over all it may have been. The first
     steps of a sequence are predicted from as many as there are before them.
 
+    See Also
+    --------
+    HiddenMarkov : States that are not observed, with steps of any columns.
+    read_sequences : Reads sequences from tables, files and folders.
+    families.Markov : A column of short sequences as one column of a table.
+
+    References
+    ----------
+    .. [1] R. Kneser and H. Ney (1995). "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
+    .. [2] C. C. Strelioff, J. P. Crutchfield and A. W. Huebler (2007). "Inferring Markov chains: Bayesian estimation,
+       model comparison, entropy rate, and out-of-class modeling". Physical Review E 76, 011106.
+    .. [3] F. M. J. Willems, Y. M. Shtarkov and T. J. Tjalkens (1995). "The context-tree weighting method: basic
+       properties". IEEE Transactions on Information Theory 41 (3), 653-664.
+
+    Examples
+    --------
     >>> chain = MarkovChain(prior=0).fit(["aababb", "abba"])
     >>> chain.symbols_, chain.transitions_
     (['a', 'b'], array([[0.25, 0.75],
@@ -162,12 +178,12 @@ class MarkovChain(SequencePages, Estimator):
     """
 
     _learned: ClassVar = "counts_"
-    counts_: ContextCounts
-    predictions_: Predictions
-    schema_: Schema
-    order_: int
-    evidence_: dict[int, float]
-    input_notes_: list[str]
+    counts_: Annotated[ContextCounts, "Counts of every symbol after every context."]
+    predictions_: Annotated[Predictions, "Probabilities of the next symbol, by length of context."]
+    schema_: Annotated[Schema, "The column of symbols, with its alphabet."]
+    order_: Annotated[int, "Number of steps that the next one depends on: the given one, or the one chosen."]
+    evidence_: Annotated[dict[int, float], "Log marginal likelihood of the orders that were tried."]
+    input_notes_: Annotated[list[str], "Remarks on the sequences that were read."]
 
     _varied: ClassVar = {
         "prior": Parameter(

@@ -47,16 +47,39 @@ KnownLabels = tuple[list[Any] | None, np.ndarray | None, Key | None, list[str]]
 
 # scikit-learn has no types
 class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, EmEstimator, FittedEstimator):  # type: ignore[misc]
-    """Classes to be found (AutoClass, latent classes): columns of any kind, independent given the class.
+    """Mixture model of any table: classes to be found, with columns of any kind, independent given the class.
 
-    EM runs from several initialisations and the best is kept; `notes_` and `agreed_` say how many reached it, and
-    `selection_` which numbers of components were tried. Classes are reported largest first.
+    The density of a row is the sum over components k of share_k * product over columns of p(x_j | k). It covers latent
+    class analysis and AutoClass, and is fitted by EM. Use it to cluster tables with mixed types and missing cells.
+
+    EM runs from several initialisations and the best is kept; `agreed_` is how many reached it, and `selection_` which
+    numbers of components were tried. Classes are reported largest first.
 
     `sample`, `query` and `impute` stay in the range of a column of numbers whose kind was not declared: at 0 or above
     if it is never negative, and not beyond its least or greatest value if 2 % of the rows (and at least 5) have it.
     `score_samples` is the log-density before the classes are truncated to that range. Any number of workers of an
     `engine` gives a bit-for-bit identical model.
 
+    See Also
+    --------
+    GaussianMixture : Normal components with full covariances, in scikit-learn's parameters.
+    KMeans : Clusters of numbers around centres.
+    NaiveBayes : The same model if the classes are known.
+    HiddenMarkov : Components that follow each other in sequences.
+
+    References
+    ----------
+    .. [1] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). "Maximum likelihood from incomplete data via the EM
+       algorithm". Journal of the Royal Statistical Society B 39 (1), 1-38.
+    .. [2] P. Cheeseman and J. Stutz (1996). "Bayesian classification (AutoClass): theory and results". In Advances in
+       Knowledge Discovery and Data Mining, AAAI Press, 153-180.
+    .. [3] O. Cappe and E. Moulines (2009). "On-line expectation-maximization algorithm for latent data models". Journal
+       of the Royal Statistical Society B 71 (3), 593-613.
+    .. [4] H. F. Walker and P. Ni (2011). "Anderson acceleration for fixed-point iterations". SIAM Journal on Numerical
+       Analysis 49 (4), 1715-1735.
+
+    Examples
+    --------
     >>> mixture = Mixture(n_components=2, random_state=0).fit({"x": [1.0, 1.1, 1.2, 1.3, 9.0, 9.1]})
     >>> mixture.predict({"x": [1.05, 8.95]})
     array([0, 1])

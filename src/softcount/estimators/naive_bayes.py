@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Struct, field
@@ -65,6 +65,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     Rows are learned in one pass, and can be added, merged and forgotten. Costs of mistakes, other class shares and
     thresholds are given when predicting: nothing is learned again.
     """
+
+    classes_: Annotated[np.ndarray, "The classes, in sorted order."]
 
     # -- learning
 
@@ -792,10 +794,30 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 class NaiveBayes(ClassEstimator):
     """Naive Bayes: columns of any kind, independent given the class.
 
-    Missing cells are no evidence, and labels may be missing. With `kinds="text"`, X may be a list of documents. Costs
-    of mistakes, other class shares and thresholds are given when predicting: `predict(X, costs=..., class_prior=...,
-    threshold=...)`. With `weights="columns"`, densities, samples and queries of columns are as without.
+    A row x has the class c with probability proportional to p(c) * product over columns of p(x_j | c). The density of a
+    column follows its kind: categories, numbers, counts, text or a block of columns. Use it if the model itself
+    matters: it is learned in one pass, can be merged, updated and queried. For the best predictions use `Classifier`.
 
+    Missing cells are left out of the product, and labels may be missing. With `kinds="text"`, `X` may be a list of
+    documents. Costs of mistakes, other class shares and thresholds are given to `predict`: nothing is learned again.
+    With `weights="columns"`, densities, samples and queries of columns are as without.
+
+    See Also
+    --------
+    Classifier : An ensemble chosen by cross-validation, of which naive Bayes is one member.
+    AODE : Weakens the assumption of independence.
+    BayesNet : Models the dependences between columns.
+    Mixture : Finds the classes if none are known.
+
+    References
+    ----------
+    .. [1] P. Domingos and M. Pazzani (1997). "On the optimality of the simple Bayesian classifier under zero-one loss".
+       Machine Learning 29, 103-130.
+    .. [2] K. Nigam, A. K. McCallum, S. Thrun and T. Mitchell (2000). "Text classification from labeled and unlabeled
+       documents using EM". Machine Learning 39, 103-134.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> model = NaiveBayes().fit(np.array([["red"], ["red"], ["blue"]]), ["apple", "apple", "plum"])
     >>> model.predict(np.array([["blue"]]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -53,9 +53,31 @@ STRENGTHS = ("joined", "directed", "compelled")
 class BayesNet(EmEstimator, TableEstimator):
     """A Bayesian network of a table's columns, of hidden nodes, and of the class.
 
-    Numbers that categories depend on are discretised; other numbers follow categories by the family of their kind, and
-    normal numbers follow each other linearly.
+    The joint probability of a row is the product over nodes of p(node | parents). The edges are given, or found from
+    the rows. Tables are counted, or estimated by EM if cells are missing or nodes are hidden. Any node can be queried
+    given any others. Numbers that categories depend on are discretised; other numbers follow categories by the family
+    of their kind, and normal numbers follow each other linearly.
 
+    See Also
+    --------
+    NaiveBayes : The network in which all columns depend on the class alone.
+    AODE : An average over networks with one further parent.
+    average : Averages networks by their marginal likelihood.
+
+    References
+    ----------
+    .. [1] D. Koller and N. Friedman (2009). Probabilistic Graphical Models. MIT Press.
+    .. [2] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
+       knowledge and statistical data". Machine Learning 20, 197-243.
+    .. [3] C. K. Chow and C. N. Liu (1968). "Approximating discrete probability distributions with dependence trees".
+       IEEE Transactions on Information Theory 14 (3), 462-467.
+    .. [4] N. Friedman, D. Geiger and M. Goldszmidt (1997). "Bayesian network classifiers". Machine Learning 29,
+       131-163.
+    .. [5] S. L. Lauritzen and D. J. Spiegelhalter (1988). "Local computations with probabilities on graphical
+       structures and their application to expert systems". Journal of the Royal Statistical Society B 50 (2), 157-224.
+
+    Examples
+    --------
     >>> rows = {"Rain": ["yes", "no", "no", None], "Wet": ["yes", "no", None, "yes"]}
     >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
     >>> round(net.query("Rain", {"Wet": "yes"})["yes"], 3)
@@ -63,6 +85,7 @@ class BayesNet(EmEstimator, TableEstimator):
     """
 
     fitted_: FittedNet
+    classes_: Annotated[np.ndarray, "The classes, if the network was fitted with `y`."]
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
     _varied: ClassVar = {
         "criterion": varied("criterion", "bic", "bdeu", help="Score of the edges that edges='search' looks for."),

@@ -7,10 +7,9 @@ line. The default is the one of the estimator's constructor. Nothing heavy is im
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from math import inf, isfinite
 from numbers import Integral, Real
-from textwrap import wrap
 from typing import Any
 
 from msgspec import Struct
@@ -26,7 +25,8 @@ class Parameter(Struct, frozen=True):
     """What a parameter may be: a word of `words` (None is one), or a value of a `type` from `least` to `most`.
 
     `type` is int, float, bool, PATH, or a text for the documentation of a value that is checked elsewhere, or by the
-    function `checked`. Parameters of the run, which say nothing about the model, are not `saved`.
+    function `checked`. Parameters of the run, which say nothing about the model, are not `saved`. The command line
+    shows `help`; the documentation goes on with `details`.
     """
 
     type: Any
@@ -37,6 +37,12 @@ class Parameter(Struct, frozen=True):
     most: float = inf
     saved: bool = True
     checked: Callable[[str, Any], None] | None = None
+    details: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """The text of the Parameters section."""
+        return f"{self.help} {self.details}".strip()
 
     def check(self, name: str, value: Any) -> None:
         """Raise an error that says what would be right, unless the value is."""
@@ -71,11 +77,11 @@ class Parameter(Struct, frozen=True):
 
     @property
     def documented_type(self) -> str:
-        """The type as the Parameters section of numpydoc has it."""
+        """The type as the Parameters section of numpydoc writes it."""
         if self.type is None:
             return "{" + ", ".join(map(repr, self.words)) + "}"
-        own = {int: "int", float: "float", bool: "bool", PATH: "str or path"}.get(self.type, self.type)
-        return " or ".join([own, *(repr(word) for word in self.words)])
+        own = {int: "int", float: "float", bool: "bool", PATH: "str, path"}.get(self.type, self.type)
+        return either([own, *map(repr, self.words)])
 
 
 def either(parts: Any, last: bool = False) -> str:
@@ -114,24 +120,12 @@ def missing_words(given: Any) -> tuple[str, ...]:
     return with_usual(() if given is None else given)
 
 
-def document(text: str | None, declared: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> str:
-    """A class docstring with its Parameters section in front of its examples, in the form of numpydoc."""
-    lines = ["Parameters", "----------"]
-    for name, default in defaults.items():
-        lines.append(f"{name} : {declared[name].documented_type}, default={default!r}")
-        lines += [f"    {line}" for line in wrap(declared[name].help, 112)]
-    intro, prompt, examples = (text or "").partition("    >>> ")
-    section = "\n".join(f"    {line}".rstrip() for line in lines)
-    shown = f"    Examples\n    --------\n{prompt}{examples}" if prompt else intro[len(intro.rstrip()) :].lstrip("\n")
-    return f"{intro.rstrip()}\n\n{section}\n\n{shown}"
+def _words(help: str, *words: Any, details: str = "") -> Parameter:
+    return Parameter(None, help, words, details=details)
 
 
-def _words(help: str, *words: Any) -> Parameter:
-    return Parameter(None, help, words)
-
-
-def _any(type: str, help: str, saved: bool = True) -> Parameter:
-    return Parameter(type, help, saved=saved)
+def _any(type: str, help: str, details: str = "", saved: bool = True) -> Parameter:
+    return Parameter(type, help, saved=saved, details=details)
 
 
 PARAMETERS: dict[str, Parameter] = {
@@ -140,18 +134,37 @@ PARAMETERS: dict[str, Parameter] = {
         "dict, str, family or None",
         "Kinds of columns by name, such as {'zip': 'categorical', ('x', 'y'): 'multinormal', 'id': 'ignore'}, or one "
         "for all columns. 'auto' lets the rows choose a density. Columns that are not named are looked at.",
+        "A value is the name of a kind or family, or an object of `softcount.families`. A tuple of columns is a block "
+        "with a joint distribution.",
     ),
-    "missing": _any("list of str or None", "Cells that mean missing, in addition to the usual ones (empty, NA, ?)."),
+    "missing": _any(
+        "list of str or None",
+        "Cells that mean missing, in addition to the usual ones (empty, NA, ?).",
+        "None adds nothing. None and NaN in data frames and arrays are always missing.",
+    ),
     # -- how counts become parameters
     "prior": _any(
         "float, str, dict or prior",
         "Prior counts per category, or a word ('auto', 'flat', 'jeffreys', 'row'), or priors by column.",
+        "With a number a, the probability of a category is (count + a) / (rows + a * categories); a column of numbers "
+        "gets a prior rows with the spread of the whole column. 'flat' is 1 and 'jeffreys' is 1/2. 'row' is one prior "
+        "row in every class, shared equally by the categories (a = 1 / categories). 'bdeu' is one prior row in the "
+        "whole table. 'auto' chooses a for every column by marginal likelihood. A dict has numbers, words or "
+        "objects of `softcount.priors` by column.",
     ),
     "estimate": _words(
         "How counts become parameters: maximum likelihood, posterior mode, posterior mean, or the predictive density.",
         "ml", "map", "mean", "predictive",
+        details="With n of N rows and prior counts a per category, k categories: 'ml' is n / N, 'map' is "
+        "(n + a - 1) / (N + k (a - 1)), 'mean' is (n + a) / (N + k a). 'predictive' integrates over the posterior: "
+        "the same shares as 'mean' for categories, and Student's t for numbers with a normal distribution.",
     ),
-    "class_prior": _any("dict, array or None", "Shares of the classes, if they are not to be estimated from the rows."),
+    "class_prior": _any(
+        "array, float, 'uniform' or None",
+        "Shares of the classes, if they are not to be estimated from the rows.",
+        "An array has a share for each class, in sorted order. A float is the prior count of every class. None is the "
+        "share among the labelled rows.",
+    ),
     "unlabelled_weight": Parameter(
         float,
         "Weight of a row without a label. EM learns from such rows if it is above 0. By default it is 1 in tables of "
@@ -159,31 +172,68 @@ PARAMETERS: dict[str, Parameter] = {
         (None,), most=1e300,
     ),
     # -- EM and its initialisations
-    "max_iter": Parameter(int, "Maximum number of iterations."),
-    "tol": Parameter(float, "EM stops once the gain that is still to come is predicted to be below this."),
-    "accelerate": Parameter(bool, "Whether EM takes accelerated steps (Anderson)."),
+    "max_iter": Parameter(int, "Maximum number of iterations.", details="An iteration is one pass over the rows."),
+    "tol": Parameter(
+        float,
+        "EM stops once the gain that is still to come is predicted to be below this.",
+        details="The prediction divides the gain of the next step by the share of the remaining way that a step "
+        "covers, which recent steps show. It is compared with `tol` * max(1, abs(objective)). With 0, exactly "
+        "`max_iter` plain steps are taken.",
+    ),
+    "accelerate": Parameter(
+        bool,
+        "Whether EM takes accelerated steps (Anderson).",
+        details="An accelerated step extrapolates the last steps to the point at which EM would settle. It is taken "
+        "only if it gains at least as much as the plain step, so the objective never falls.",
+    ),
     "n_init": Parameter(int, "Number of initialisations, of which the best is kept.", least=1),
     "init": _any(
         "str, dict, array or model",
         "Initialisation: 'k-means++', 'k-means', 'random' or 'agglomerative'; memberships (rows x components); a label "
         "for each row; a fitted model; or parameters in the shape of `params_` with 'weights' in addition.",
+        "'k-means++' draws rows far from each other as centres, 'k-means' moves the centres to the means of their "
+        "rows ten times, 'random' draws memberships, 'agglomerative' merges the nearest clusters of 1,000 drawn rows.",
         saved=False,
     ),
     "criterion": _words(
         "Criterion for the number of components: marginal likelihood (Cheeseman-Stutz), BIC, ICL, or the likelihood of "
         "held-out rows.",
         "evidence", "bic", "icl", "cv",
+        details="BIC is -2 log-likelihood + parameters * log(rows), and ICL adds twice the entropy of the memberships. "
+        "Not used if the number is given.",
     ),
-    "assign": _words("Assignment of rows in the E step: by probability, to the best component, or drawn.",
-                     "soft", "hard", "drawn"),
-    "finish": _words("Optimiser of the observed likelihood after EM.", None, "lbfgs"),
-    "half_steps": Parameter(bool, "Whether `trace_` has an entry after the M step and one after the E step."),
-    "fixed": _any("dict or None", "Parameters that are held, in the shape of `params_` with 'weights' in addition."),
+    "assign": _words(
+        "Assignment of rows in the E step: by probability, to the best component, or drawn.",
+        "soft", "hard", "drawn",
+        details="'soft' counts a row in component k with its probability p(k | row), 'hard' counts it whole in the "
+        "most probable component (classification EM), and 'drawn' in one drawn from p(k | row) (stochastic EM). "
+        "'drawn' takes `max_iter` steps and keeps the best parameters.",
+    ),
+    "finish": _words(
+        "Optimiser of the observed likelihood after EM.", None, "lbfgs",
+        details="'lbfgs' maximises the log-likelihood, with the log-prior of `estimate`, from the parameters of EM. It "
+        "helps if components overlap, where EM is slow. It needs `tol` above 0, soft assignment and whole steps.",
+    ),
+    "half_steps": Parameter(
+        bool,
+        "Whether `trace_` has an entry after the M step and one after the E step.",
+        details="The entry after the M step is the lower bound of the log-likelihood that the new parameters reach "
+        "with the old memberships. It takes plain steps.",
+    ),
+    "fixed": _any(
+        "dict or None",
+        "Parameters that are held, in the shape of `params_` with 'weights' in addition.",
+        "EM estimates the others given these.",
+    ),
     # -- the run
     "n_jobs": Parameter(
-        "int or None", "Number of threads. None or -1 takes all cores.", saved=False, checked=check_jobs
+        "int or None", "Number of threads. None or -1 takes all cores.", saved=False, checked=check_jobs,
+        details="Results do not depend on it.",
     ),
-    "random_state": _any("int, RandomState or None", "Seed of every random choice.", saved=False),
+    "random_state": _any(
+        "int, RandomState or None", "Seed of every random choice.",
+        "The same seed gives the same model on the same data. None draws a new seed each time.", saved=False,
+    ),
     "verbose": Parameter(bool, "Whether a progress bar is shown on a terminal.", saved=False),
     "spill": Parameter(
         PATH,
@@ -200,18 +250,21 @@ PARAMETERS: dict[str, Parameter] = {
     "engine": _any(
         "Dask client, Spark session or None",
         "Workers that read the files of `X` and count. A Dask or Spark DataFrame is counted where its partitions are.",
-        saved=False,
+        "None counts in this process.", saved=False,
     ),
     # -- classifiers
     "calibration": _words(
         "Correction of the probabilities, learned by cross-validation: one temperature, or a curve for every class. "
         "`explain` shows log-odds before the correction.",
         None, "temperature", "isotonic",
+        details="'temperature' divides log-odds by one number; 'isotonic' maps the probability of every class by a "
+        "rising curve, and divides by the sum. None leaves probabilities as they are.",
     ),
     "weights": _words(
         "'columns' learns a weight for every column by the conditional likelihood of held-out rows: columns that "
         "repeat each other share one weight, and uninformative ones get 0. See `column_weights_`.",
         None, "columns",
+        details="The log-density of a column given the class is multiplied by its weight. None weights all by 1.",
     ),
     "budget": Parameter(
         float,
@@ -219,13 +272,18 @@ PARAMETERS: dict[str, Parameter] = {
         (None,),
     ),
     "cuts": _any("dict or None", "Bin edges by column, such as {'age': [25, 40]}. By default bins follow the classes."),
-    "parents": _words("'information' weights each parent by its information about the class.", None, "information"),
+    "parents": _words(
+        "'information' weights each parent by its information about the class.", None, "information",
+        details="The weight is the mutual information of the column and the class, in nats. None weights all alike.",
+    ),
     # -- mixtures
     "n_components": Parameter(int, "Number of components. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
     "covariance_type": _words(
         "Form of the covariances. 'auto' is 'full' for a given number of components, and is chosen together with the "
         "number by `criterion` otherwise.",
         AUTO, "full", "tied", "diag", "tied_diag", "spherical", "tied_spherical",
+        details="'full' is a matrix for each component, 'diag' a variance for each column, 'spherical' one variance. "
+        "The 'tied' forms are shared by all components.",
     ),
     "weights_init": _any("array or None", "Initial shares of the components, with `means_init`.", saved=False),
     "means_init": _any("array or None", "Initial means (components x columns).", saved=False),
@@ -237,6 +295,9 @@ PARAMETERS: dict[str, Parameter] = {
         "list, dict, str or None",
         "Pairs (parent, child), parents by child, text ('A>B, B>C'), the name of a network file, or how to find them: "
         "'naive', 'tan', 'joint' (with y), 'chow-liu', 'search'.",
+        "'naive' has edges from the class to every column, 'tan' a tree among the columns in addition, 'joint' all "
+        "columns as parents of the class. 'chow-liu' is the tree with the largest likelihood. 'search' climbs by "
+        "`criterion`. None is 'tan' with y and 'chow-liu' without.",
     ),
     "hidden": _any(
         "dict, 'auto' or None",
@@ -244,14 +305,20 @@ PARAMETERS: dict[str, Parameter] = {
         "likelihood.",
     ),
     "cut": _any("dict or None", "Columns of numbers to discretise, with the number of bins or their edges."),
-    "equivalent_sample_size": Parameter(float, "Rows that the prior 'bdeu' is worth in every table."),
-    "required": _any("list or str", "Edges that a search keeps."),
-    "forbidden": _any("list or str", "Edges that a search leaves out."),
+    "equivalent_sample_size": Parameter(
+        float, "Rows that the prior 'bdeu' is worth in every table.",
+        details="A table of q parent cells and r categories gets this / (q r) prior counts per cell.",
+    ),
+    "required": _any("list or str", "Edges that a search keeps.", "Written as `edges` are."),
+    "forbidden": _any("list or str", "Edges that a search leaves out.", "Written as `edges` are."),
     "max_parents": Parameter(int, "Maximum number of parents that a search gives a node.", (None,)),
     "memory": _any("int, str or None", "Memory that an exact answer may take, such as '2GB'. None is half a gigabyte."),
     # -- sequences
     "n_states": Parameter(int, "Number of hidden states. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
-    "transitions": _any("'left-right', array or None", "Which state may follow which: a matrix, zero if impossible."),
+    "transitions": _any(
+        "'left-right', array or None", "Which state may follow which: a matrix, zero if impossible.",
+        "'left-right' lets a state be followed by itself and later ones, and starts in the first. None allows all.",
+    ),
     "first": _any("list or None", "Numbers of the states that may come first."),
     "tied": _any("list or None", "A word for each state; states of the same word share their distributions."),
     "order": Parameter(
@@ -259,38 +326,62 @@ PARAMETERS: dict[str, Parameter] = {
         "Number of steps that the next one depends on. 'auto' chooses it by marginal likelihood, 'variable' the length "
         "of each context.",
         (AUTO, "variable"),
+        details="'variable' keeps the context tree with the largest posterior probability.",
     ),
     "ends": Parameter(bool, "Whether the beginning and the end of a sequence are states."),
     "symbols": _any("list or None", "All symbols that may occur. None takes those that do."),
     # -- densities
-    "kernel": _any("str", "Kernel: 'gaussian', 'logistic', 'epanechnikov', 'tophat', ..."),
-    "bandwidth": _any("float, list or str", "A number, or 'scott', 'silverman', 'isj', 'sj', 'sj-dpi', 'ucv', 'cv'."),
+    "kernel": _any(
+        "str", "Kernel: 'gaussian', 'logistic', 'epanechnikov', 'tophat', ...",
+        "A density at x is the mean of K((x - row) / h) / h over the rows, with the kernel K and the bandwidth h.",
+    ),
+    "bandwidth": _any(
+        "float, list or str", "A number, or 'scott', 'silverman', 'isj', 'sj', 'sj-dpi', 'ucv', 'cv'.",
+        "'scott' is the standard deviation times n ** (-1/5). 'silverman' is 0.9 times the lesser of the standard "
+        "deviation and the interquartile range / 1.34, times n ** (-1/5). 'isj' is Botev's improved rule of Sheather "
+        "and Jones, for several modes; 'sj' and 'sj-dpi' are the older rules, 'ucv' least squares cross-validation, "
+        "'cv' the likelihood of each row given the others. Rules are scaled to the kernel. A list has one for each "
+        "column.",
+    ),
     "exact": Parameter(bool, "Whether every sum is computed, instead of binned ones for many rows."),
     "bounds": _any("tuple, list or None", "Ends of a column, such as (0, None), at which the density is reflected."),
-    "bins": _any(
-        "int, str, tuple or array",
-        "Ascending edges, as in `numpy.histogram`; the number of equal bins; ('count', n) for n bins with equal "
-        "numbers of rows; or a rule: 'count', 'fd', 'blocks', 'mdl' or 'auto'.",
-    ),
+    "bins": _any("int, str or tuple", "Number of equal bins, ('count', n), 'count', 'fd', 'blocks', 'mdl' or 'auto'."),
     # -- words
-    "weighting": _words("What a cell holds.", "count", "binary", "tf", "idf", "tfidf"),
-    "idf": _words("Formula of the inverse document frequency.", "smooth", "plain", "plus-one"),
-    "normalize": _words("Whether rows have length one; 'auto' means so for 'tfidf'.", "auto", "l2", None),
+    "weighting": _words(
+        "What a cell holds.", "count", "binary", "tf", "idf", "tfidf",
+        details="'count' is how often the word occurs in the document, 'binary' whether it does, 'tf' its share of the "
+        "words of the document, 'idf' its inverse document frequency if it occurs, 'tfidf' is 'tf' times that.",
+    ),
+    "idf": _words(
+        "Formula of the inverse document frequency.", "smooth", "plain", "plus-one",
+        details="For a word that df of N documents hold: 'smooth' is log((N + 1) / (df + 1)) + 1 as in scikit-learn, "
+        "'plain' is log(N / df), 'plus-one' is log(N / (df + 1)).",
+    ),
+    "normalize": _words(
+        "Whether rows have length one; 'auto' means so for 'tfidf'.", "auto", "l2", None,
+    ),
     "min_count": _any("int", "Words are kept that occur at least so often."),
     "min_df": _any("int or float", "Minimum number, or share, of documents that hold a word."),
     "max_df": _any("int or float", "Maximum number, or share, of documents that hold a word."),
     "drop_top": _any("int", "Number of most frequent words to leave out."),
-    "max_words": _any("int or None", "Number of most frequent words to keep."),
+    "max_words": _any("int or None", "Number of most frequent words to keep.", "None keeps all."),
     "stop_words": _any("'english', list or None", "Words to leave out."),
     "ngrams": _any("tuple of int", "Shortest and longest run of words that is counted."),
-    "analyzer": _any("{'word', 'char', 'char_wb'}", "Whether words or characters are counted."),
-    "pattern": _any("str or None", "Regular expression of a word."),
+    "analyzer": _any(
+        "{'word', 'char', 'char_wb'}", "Whether words or characters are counted.",
+        "'char_wb' counts characters within words, with a space at both ends.",
+    ),
+    "pattern": _any(
+        "str or None", "Regular expression of a word.", "None is two or more word characters, as in scikit-learn.",
+    ),
     "lowercase": _any("bool", "Whether words are converted to lower case."),
-    "hashing": Parameter(int, "Number of columns that words are hashed to, without a vocabulary.", (None,), 1,
-                         most=2**31 - 1),
+    "hashing": Parameter(
+        int, "Number of columns that words are hashed to, without a vocabulary.", (None,), 1, most=2**31 - 1,
+    ),
 }  # fmt: skip
 
 
 def varied(name: str, *words: Any, **changed: Any) -> Parameter:
     """The parameter of this name with other words, or another meaning, in one estimator."""
-    return replace(PARAMETERS[name], **({"words": words} if words else {}), **changed)
+    others = {"details": ""} if "help" in changed else {}
+    return replace(PARAMETERS[name], **({"words": words} if words else {}), **(others | changed))
