@@ -157,10 +157,27 @@ class HiddenMarkov(SequencePages, EmEstimator):
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the states. `sample_weight` has one weight for each sequence.
+        """Find the states.
 
-        `y` may hold the states of some steps, None where it is not known, as a list for each sequence, or name the
-        column that does: these steps stay in their state, and state i is `states_[i]`.
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences. Cells of steps may be missing.
+        y : list of lists or str, default=None
+            States of some steps, None if unknown, as a list for each sequence; or the name of the column that holds
+            them. These steps stay in their state, and state i is `states_[i]`.
+        sample_weight : array of shape (n_sequences,), default=None
+            Weight of each sequence.
+
+        Returns
+        -------
+        HiddenMarkov
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If the transitions forbid a sequence, or `y` does not have the shape of `X`.
         """
         self._check_settings()
         sequences = open_sequences(X, weights=sample_weight, missing=self._missing())
@@ -236,7 +253,22 @@ class HiddenMarkov(SequencePages, EmEstimator):
     # -- learning more
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more sequences: their expected counts under the model so far are added to its own."""
+        """Add the expected counts of further sequences, computed under the model so far.
+
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Further sequences.
+        y : list of lists or str, default=None
+            Known states; in the first call only.
+        sample_weight : array of shape (n_sequences,), default=None
+            Weight of each sequence.
+
+        Returns
+        -------
+        HiddenMarkov
+            This estimator.
+        """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
         if y is not None:
@@ -250,25 +282,40 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     # -- what was learned
 
-    n_states_: int = attribute("n_states", "The number of states: the one given, or the one chosen.")
+    n_states_: int = attribute("n_states", "Number of states: the given one, or the one chosen.")
     states_: np.ndarray = attribute(
-        lambda fitted: inputs.class_array(fitted.names), "The names of the states: those in y, the others numbered."
+        lambda fitted: inputs.class_array(fitted.names), "Names of the states: those of `y`, the others numbered."
     )
-    first_: np.ndarray = attribute("first", "The probability of each state to come first.")
-    transitions_: np.ndarray = attribute("transitions", "(states x states) probability of the next state.")
-    durations_: np.ndarray = attribute("durations", "How many steps a stay in each state lasts, on average.")
-    occupied_: np.ndarray = attribute("occupied", "How many of the steps learned from each state has.")
-    agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
+    first_: np.ndarray = attribute("first", "Probability of each state to be the first, shape (n_states,).")
+    transitions_: np.ndarray = attribute(
+        "transitions",
+        "Probability of the next state (columns) given the current one (rows), shape (n_states, n_states).",
+    )
+    durations_: np.ndarray = attribute(
+        "durations", "Expected number of steps of a stay in each state, shape (n_states,)."
+    )
+    occupied_: np.ndarray = attribute(
+        "occupied", "Expected number of steps of the fit in each state, shape (n_states,)."
+    )
+    agreed_: tuple[int, int] | None = attribute(
+        "agreed", "Number of initialisations that reached the best optimum, and number of all."
+    )
 
     @property
     def parameters_(self) -> dict[Key, Any]:
-        """All parameters in the shape that `init` takes: `first`, `transitions`, and what states show by column."""
+        """All parameters in the shape that `init` takes: `first`, `transitions`, and the distributions by column."""
         shown = self._fitted.shown.params
         return {"first": self.first_, "transitions": self.transitions_, **shown}
 
     @property
     def selection_(self) -> Any:
-        """A frame of the numbers of states that were tried; None where the number was given."""
+        """Numbers of states that were tried, with their criteria; None if the number was given.
+
+        Returns
+        -------
+        DataFrame or None
+            A line for each number.
+        """
         trials = self._fitted.selection
         if trials is None:
             return None
@@ -278,7 +325,13 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return self._result(arrow_table(columns))
 
     def stationary(self) -> dict[Any, float]:
-        """State -> the share of steps that it has in the long run."""
+        """Return the stationary distribution: the long-run share of steps in each state.
+
+        Returns
+        -------
+        dict
+            Share of each state.
+        """
         return dict(zip(self._fitted.names, map(float, self._fitted.stationary), strict=True))
 
     # -- asking
@@ -293,18 +346,66 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return sequences, found
 
     def predict(self, X: Any) -> list[np.ndarray]:
-        """The likeliest path of states (Viterbi), an array for each sequence."""
+        """Predict the most probable path of states (Viterbi).
+
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        list of ndarray of shape (n_steps,)
+            States, an array for each sequence.
+
+        References
+        ----------
+        .. [1] A. J. Viterbi (1967). "Error bounds for convolutional codes and an asymptotically optimum decoding
+           algorithm". IEEE Transactions on Information Theory 13 (2), 260-269.
+        """
         sequences, found = self._ask(X, FittedStates.best)
         return _split(sequences, self.states_[np.concatenate([path for path, _ in found])])
 
     def predict_proba(self, X: Any, filtered: bool = False) -> list[np.ndarray]:
-        """(steps x states) probabilities for each sequence: given all of it or, `filtered`, the steps so far."""
+        """Return the probability of each state at each step (forward-backward).
+
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+        filtered : bool, default=False
+            Whether probabilities are given the steps so far instead of the whole sequence.
+
+        Returns
+        -------
+        list of ndarray of shape (n_steps, n_states)
+            Probabilities, an array for each sequence.
+
+        Examples
+        --------
+        >>> model = HiddenMarkov(2, random_state=0).fit([[1.0, 1.1, 0.9] * 5 + [9.0, 9.1, 8.9] * 4])
+        >>> model.predict_proba([[1.0, None, 9.0]])[0].round(2)
+        array([[1.  , 0.  ],
+               [0.49, 0.51],
+               [0.  , 1.  ]])
+        """
         question = (lambda fitted, part: fitted.filtered(part)[0]) if filtered else FittedStates.smoothed
         sequences, found = self._ask(X, question)
         return _split(sequences, np.concatenate(found))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-probability (density, where there are numbers) of each sequence."""
+        """Return the log-probability of each sequence; a density if there are numbers.
+
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+            Log-probabilities in nats.
+        """
         return np.concatenate(self._ask(X, FittedStates.sequence_logs)[1])
 
     def log_likelihood(self, X: Any) -> float:
@@ -322,10 +423,20 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
 
     def explain(self, X: Any, against: Any = None) -> Any:
-        """A frame, a line for each step: what speaks for its likeliest state against the runner-up.
+        """Return what speaks for the most probable state of each step against the second most probable one.
 
-        "(before)" is what the steps before say, "(after)" those after, and each column what it adds itself, in nats;
-        they add up exactly to the log-odds given the whole sequence. `against` names another state to compare with.
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+        against : object, default=None
+            State to compare with. None is the second most probable.
+
+        Returns
+        -------
+        DataFrame
+            A line for each step. `(before)` is the evidence of the steps before, `(after)` of those after, and each
+            column its own, in nats. They sum to the log-odds given the whole sequence.
         """
         other = None if against is None else self._state_of(against)
         sequences, found = self._ask(X, lambda fitted, part: state_answers.explained(fitted, part, other))
@@ -340,14 +451,36 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return int(names.index(name))
 
     def anomaly_score(self, X: Any) -> list[np.ndarray]:
-        """How many nats less likely each step is, after those before it, than is usual; an array for each sequence."""
+        """Return how much less likely each step is than usual, given the steps before it.
+
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        list of ndarray of shape (n_steps,)
+            Scores in nats, an array for each sequence; larger is more anomalous.
+        """
         sequences, found = self._surprises(X)
         return _split(sequences, np.asarray(sum(found.values())))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
-        """A frame of the n steps that fit worst: sequence, step, score, reason, and what each column adds.
+        """Return the most anomalous steps.
 
-        "(state)" is what the state itself adds: large where it hardly ever follows the states before.
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+        n : int, default=10
+            Number of steps to return.
+
+        Returns
+        -------
+        DataFrame
+            A line for each step, the most anomalous first: `sequence`, `step`, `score`, `reason` (the column that adds
+            most), and what each column adds. `(state)` is large if the state hardly ever follows the one before.
         """
         n = check_whole("n, the number of steps,", n, 0)
         sequences, found = self._surprises(X)
@@ -371,10 +504,32 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return sequences, {key: np.concatenate([part[key] for part in found]) for key in found[0]}
 
     def forecast(self, X: Any, h: int = 1, level: float = 0.9) -> Any:
-        """A frame of the next h steps of every sequence: the likeliest state, and what each column will show.
+        """Forecast the next steps of every sequence.
 
-        Of a number its mean, and `low` and `high` between which it lies with probability `level`; of a discrete column
-        the likeliest level and `p`, its probability.
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+        h : int, default=1
+            Number of steps.
+        level : float, default=0.9
+            Probability of the intervals of numbers.
+
+        Returns
+        -------
+        DataFrame
+            A line for each sequence and step: the most probable state and its probability; of a number its mean and the
+            ends `low` and `high` of its interval; of a category the most probable one and its probability.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> visits = [pd.DataFrame({"x": [1.0, 1.1, 0.9] * 5 + [9.0, 9.1, 8.9] * 4})]
+        >>> model = HiddenMarkov(2, random_state=0).fit(visits)
+        >>> model.forecast(visits, h=2)[["ahead", "state"]]
+           ahead  state
+        0      1      1
+        1      2      1
         """
         if not 0 < level < 1:
             raise DataError(f"level is a probability between 0 and 1, not {level!r}.")
@@ -391,7 +546,20 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return frame_like(X, table)
 
     def forecast_proba(self, X: Any, h: int = 1) -> np.ndarray:
-        """(sequences x h x states) probability of each state in the next h steps."""
+        """Return the probability of each state in the next steps of every sequence.
+
+        Parameters
+        ----------
+        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+        h : int, default=1
+            Number of steps.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences, h, n_states)
+            Probabilities.
+        """
         return self._coming_states(X, h)[1]
 
     def _coming_states(self, X: Any, h: int) -> tuple[Sequences, np.ndarray]:

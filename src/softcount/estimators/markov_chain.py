@@ -200,7 +200,22 @@ class MarkovChain(SequencePages, Estimator):
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
-        """Count the steps of sequences. `sample_weight` is one weight for each sequence; `y` is not used."""
+        """Count the steps of sequences.
+
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences of symbols. A string is a sequence of characters.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_sequences,), default=None
+            Weight of each sequence.
+
+        Returns
+        -------
+        MarkovChain
+            This estimator.
+        """
         self._check_settings()
         found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
         self.schema_, self.evidence_, self.input_notes_ = found.schema, {}, list(found.sequences.notes)
@@ -221,14 +236,47 @@ class MarkovChain(SequencePages, Estimator):
         return self._set_counts(self._count(found))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
-        """Add sequences to what was counted; new symbols become part of the alphabet. The order stays as it is."""
+        """Add the steps of further sequences. New symbols extend the alphabet.
+
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Further sequences.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_sequences,), default=None
+            Weight of each sequence.
+
+        Returns
+        -------
+        MarkovChain
+            This estimator.
+        """
         if not hasattr(self, "counts_"):
             return self.fit(X, y, sample_weight)
         found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
         return self._add(found.schema, self._count(found))
 
     def merge(self, other: MarkovChain) -> MarkovChain:
-        """A new chain of both: their counts, added."""
+        """Return a new chain with the counts of both.
+
+        Parameters
+        ----------
+        other : MarkovChain
+            A fitted chain of the same order.
+
+        Returns
+        -------
+        MarkovChain
+            The merged chain; neither of the two is changed.
+
+        Examples
+        --------
+        >>> both = MarkovChain(prior=0).fit(["abab"]).merge(MarkovChain(prior=0).fit(["aab"]))
+        >>> both.transitions_
+        array([[0.25, 0.75],
+               [1.  , 0.  ]])
+        """
         inputs.refuse_unlike(self, other, MarkovChain)
         for name, mine, theirs in (("order", self.order_, other.order_), ("ends", self.ends, other.ends)):
             if mine != theirs:
@@ -237,7 +285,27 @@ class MarkovChain(SequencePages, Estimator):
         return merged._add(other.schema_, other.counts_)
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
-        """Take sequences that were learned from back out of the counts."""
+        """Subtract sequences that were learned from.
+
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences to forget.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_sequences,), default=None
+            Weight of each sequence.
+
+        Returns
+        -------
+        MarkovChain
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If a count would fall below zero, or nothing would be left.
+        """
         left = self.counts_ - self._count(self._read(X, sample_weight))
         if any((level.counts < 0).any() for level in left.levels):
             raise DataError("these sequences hold steps that were never counted, so they cannot be forgotten.")
@@ -314,28 +382,77 @@ class MarkovChain(SequencePages, Estimator):
         return float(logs.sum() if weights is None else logs @ weights)
 
     def perplexity(self, X: Any) -> float:
-        """How many equally likely symbols each known step would be as hard to guess as: exp of minus their mean log."""
+        """Return the perplexity per known step: exp of minus the mean log-probability.
+
+        It is the number of equally probable symbols that would be as hard to predict.
+
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        float
+            Perplexity.
+
+        Examples
+        --------
+        >>> round(MarkovChain(prior=0).fit(["aababb", "abba"]).perplexity(["abab"]), 3)
+        1.633
+        """
         logs, steps, _ = self._logs(X)
         if not steps.sum():
             raise DataError("no step of these sequences is known, so there is nothing to be perplexed by.")
         return float(np.exp(-logs.sum() / steps.sum()))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(sequences x `next_symbols_`) the probability of what comes after each sequence."""
+        """Return the probability of each symbol that may follow each sequence.
+
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences, n_symbols)
+            Probabilities in the order of `next_symbols_`.
+        """
         found = self._read(X)
         return self._chain.next_probabilities(found.codes, found.sequences.starts)
 
     def predict(self, X: Any) -> np.ndarray:
-        """What most probably comes after each sequence."""
+        """Predict the most probable next symbol of each sequence.
+
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+            Symbols.
+        """
         names = np.empty(len(self.next_symbols_), dtype=object)
         names[:] = self.next_symbols_
         return np.asarray(names[self.predict_proba(X).argmax(axis=1)])
 
     def explain(self, X: Any) -> Any:
-        """A frame with a line for each known step: what came, after what, how probable, and what was likeliest.
+        """Return how probable each known step was, and after which context.
 
-        `bits` is the surprise, minus the logarithm of the probability to base 2; a step after a gap is judged by what
-        is known since the gap. `gain` is how many bits fewer that is than without any context.
+        Parameters
+        ----------
+        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        DataFrame
+            A line for each known step: `sequence`, `step`, `symbol`, the context `after`, its `probability`, the
+            surprise in `bits` (-log2 of the probability), the `gain` in bits over a prediction without context, and the
+            `likeliest` symbol. After a missing step the context begins anew.
         """
         coded, chain = self._read(X), self._chain
         steps, probabilities = chain.score_steps(coded.codes, coded.sequences.starts)
@@ -393,7 +510,7 @@ class MarkovChain(SequencePages, Estimator):
 
     @property
     def notes_(self) -> list[str]:
-        """What was chosen and why, and whether the chain gets everywhere."""
+        """Remarks on the chosen order and on whether every symbol can be reached."""
         notes = list(self.input_notes_)
         if self.order == "auto":
             tried = ", ".join(f"{order}: {height:,.1f}" for order, height in self.evidence_.items())
@@ -403,24 +520,24 @@ class MarkovChain(SequencePages, Estimator):
             notes.append(f"{kept:,} contexts are distinguished, of up to {self.predictions_.order} steps")
         return [*notes, f"transitions that were met: {self.shape_.described()}"]
 
-    symbols_: list[Any] = attribute(lambda schema: list(schema.used[0].levels), "The alphabet, in order.", "schema_")
-    end_: str = attribute(
-        partial(apart, "(end)"), "What the end of a sequence is called among what may come next.", "symbols_"
+    symbols_: list[Any] = attribute(
+        lambda schema: list(schema.used[0].levels), "Symbols of the alphabet, in order.", "schema_"
     )
+    end_: str = attribute(partial(apart, "(end)"), "Name of the end of a sequence among the next symbols.", "symbols_")
     begin_: str = attribute(
-        partial(apart, "(begin)"), "What the beginning of a sequence is called among contexts.", "symbols_"
+        partial(apart, "(begin)"), "Name of the beginning of a sequence among the contexts.", "symbols_"
     )
 
     @property
     def next_symbols_(self) -> list[Any]:
-        """What may come next: the alphabet and, where ends are states, the end."""
+        """Symbols that may come next: the alphabet and, if ends are states, the end."""
         return [*self.symbols_, self.end_] if self.ends else self.symbols_
 
     @property
     def contexts_(self) -> list[Any]:
-        """The contexts that `transitions_` has a line for: symbols where the order is 1, tuples of them beyond.
+        """Contexts of the rows of `transitions_`: symbols for order 1, tuples of them for higher orders.
 
-        Of a longer order they are those that were met; of order 1 all symbols, the beginning first where it is a state.
+        For order 1 they are all symbols, after the beginning if that is a state; for higher orders those that occurred.
         """
         return [self._name(context) for context in self._chain.contexts()]
 
@@ -431,32 +548,44 @@ class MarkovChain(SequencePages, Estimator):
 
     transitions_: np.ndarray = attribute(
         lambda chain: np.array([chain.predictions.after(context) for context in chain.contexts()]),
-        "(`contexts_` x `next_symbols_`) the probability of what comes after each context.",
+        "Probability of each next symbol after each context, shape (n_contexts, n_next_symbols).",
         "_chain",
     )
 
     @property
     def shares_(self) -> dict[Any, float]:
-        """The share of each symbol, and of ends where those are states, among the steps that were counted."""
+        """Share of each symbol, and of ends if those are states, among the counted steps."""
         level = self.counts_.levels[0]
         counts = np.bincount(level.keys - 1, level.counts, minlength=self.counts_.alphabet.predicted)
         return dict(zip(self.next_symbols_, (counts / counts.sum()).tolist(), strict=True))
 
     shape_: ChainShape = attribute(
         Chain.shape,
-        "Whether the transitions that were met lead from every symbol to every other, and in what period.\n\n"
+        "Whether the transitions that occurred lead from every symbol to every other, and with what period.\n\n"
         "If ends are states, another sequence starts after an end.",
         "_chain",
     )
     irreducible_: bool = attribute(
-        "irreducible", "Whether the transitions that were met lead from every symbol to every other.", "shape_"
+        "irreducible", "Whether the transitions that occurred lead from every symbol to every other.", "shape_"
     )
-    period_: int = attribute(
-        "period", "1 for a chain that may come back to a symbol at any time later on; else its period.", "shape_"
-    )
+    period_: int = attribute("period", "Period of the chain: 1 if it is aperiodic.", "shape_")
 
     def stationary(self) -> dict[Any, float]:
-        """The share of each symbol in the long run; where ends are states, of ends too, one sequence after another."""
+        """Return the stationary distribution: the long-run share of each symbol.
+
+        If ends are states, another sequence starts after an end, and ends have a share too.
+
+        Returns
+        -------
+        dict
+            Share of each symbol.
+
+        Examples
+        --------
+        >>> shares = MarkovChain(prior=0).fit(["aababb", "abba"]).stationary()
+        >>> {symbol: round(share, 3) for symbol, share in shares.items()}
+        {'a': 0.4, 'b': 0.6}
+        """
         states, square = self._chain.transitions()
         found = dict.fromkeys(self.next_symbols_, 0.0)
         for state, share in zip(states, stationary(square), strict=True):
@@ -464,9 +593,26 @@ class MarkovChain(SequencePages, Estimator):
         return found
 
     def hitting_times(self, to: Any) -> dict[Any, float]:
-        """Expected steps from each context until `to` comes for the first time, 0 where it is there already.
+        """Return the expected number of steps from each context until a symbol first occurs.
 
-        `to` may be the end, `end_`, where that is a state: that is how long a sequence still goes on, the end as one.
+        Parameters
+        ----------
+        to : object
+            The symbol. If ends are states, `end_` asks for the expected remaining length of a sequence.
+
+        Returns
+        -------
+        dict
+            Expected steps by context, 0 for the symbol itself.
+
+        References
+        ----------
+        .. [1] J. G. Kemeny and J. L. Snell (1960). Finite Markov Chains. Van Nostrand.
+
+        Examples
+        --------
+        >>> round(MarkovChain(prior=0).fit(["aababb", "abba"]).hitting_times("b")["a"], 3)
+        1.333
         """
         if to not in self.next_symbols_:
             raise DataError(f"{to!r} is no symbol of the chain. Its symbols are {self.next_symbols_[:8]}.")
@@ -480,7 +626,13 @@ class MarkovChain(SequencePages, Estimator):
         return {self._name(state): float(time) for state, time in zip(states, times, strict=True)}
 
     def run_lengths(self) -> dict[Any, float]:
-        """How long a run of each symbol is expected to be, once it has begun."""
+        """Return the expected length of a run of each symbol.
+
+        Returns
+        -------
+        dict
+            Expected number of steps by symbol, 1 or more.
+        """
         return {self.symbols_[digit - 1]: length for digit, length in self._chain.run_lengths().items()}
 
     def sample(self, n: int = 1, start: Any = None, random_state: Any = None) -> Any:

@@ -114,8 +114,31 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find the components.
 
-        `y` may hold the classes of some rows, or name the column that does: these rows stay in their class, and
-        component i is `classes_[i]`. A `y` without any gap is not used, as in scikit-learn.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, sparse matrix or array of shape (n_rows, n_columns)
+            Rows. Cells may be missing.
+        y : array of shape (n_rows,) or str, default=None
+            Classes of some rows, or the name of the column of `X` that holds them. These rows stay in their class, and
+            component i is `classes_[i]`. A complete `y` is ignored, as scikit-learn does.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row. A weight of 2 equals the row twice.
+
+        Returns
+        -------
+        Mixture
+            This estimator.
+
+        Raises
+        ------
+        DataError
+            If `y` names more classes than there are components, or a weight is too large.
+
+        Examples
+        --------
+        >>> mixture = Mixture(2, random_state=0).fit({"x": [1.0, 1.1, 9.0, 9.1]}, ["low", None, "high", None])
+        >>> mixture.predict({"x": [2.0, 8.0]}).tolist()
+        ['low', 'high']
         """
         self._check_settings()
         X = from_engine(X, self._missing())
@@ -160,7 +183,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     @property
     def labels_(self) -> np.ndarray:
-        """The label of every row of a fit with some labels in y: its own, or the one that is predicted for it."""
+        """Class of every row of a fit with some labels in `y`: its own, or the predicted one."""
         if self._labels is None:
             raise AttributeError("labels_ is of a fit with the labels of some rows in y. Otherwise: predict(X).")
         return self._labels
@@ -228,9 +251,19 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     @row_by_row
     def predict(self, X: Any, of: Any = None) -> np.ndarray:
-        """The likeliest component of each row: the class that y named, or its number from 0 where it has no name.
+        """Predict the most probable component of each row.
 
-        Other models predict the node or column `of`; a mixture refuses one.
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows. Cells and columns may be missing.
+        of : object, default=None
+            Not supported: use `impute` or `query` for a column. It is here because networks have it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Numbers of components from 0, or the classes that `y` named.
         """
         if of is not None:
             raise DataError(
@@ -241,12 +274,38 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         return best if self.fitted_.named is None else inputs.class_array(self.fitted_.names)[best]
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Find the components, and predict that of each row."""
+        """Find the components, and return that of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        y : array of shape (n_rows,) or str, default=None
+            Classes of some rows, as in `fit`.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Components, as `predict` returns them.
+        """
         return self.fit(X, y, sample_weight).predict(X)  # type: ignore[no-any-return]
 
     @row_by_row
     def transform(self, X: Any) -> np.ndarray:
-        """(rows x components) memberships, `predict_proba` as a step of a pipeline has it."""
+        """Return the membership probabilities, as a step of a pipeline.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+            The same as `predict_proba`.
+        """
         return self.predict_proba(X)
 
     @needs_all_rows
@@ -279,11 +338,29 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     @needs_all_rows
     def icl(self, X: Any, sample_weight: Any = None, assign: str = "soft") -> float:
-        """Integrated completed likelihood: BIC plus twice the memberships' entropy; smaller is better.
+        """Return the integrated completed likelihood: BIC plus twice the entropy of the memberships; smaller is better.
 
-        The entropy is that of all memberships (`assign="soft"`, Biernacki, Celeux and Govaert). With "hard" it is the
-        surprise at each row's likeliest component, as mclust has it (whose sign is the other): Old Faithful in three
-        tied components has 2,399.8 and 2,358.4, where mclust, whose EM stops earlier, has 2,357.8.
+        It prefers well separated components. With `assign="hard"` it is mclust's definition, with the opposite sign.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+        assign : {'soft', 'hard'}, default='soft'
+            Entropy of all memberships, or minus the log-probability of the most probable component of each row.
+
+        Returns
+        -------
+        float
+            The criterion.
+
+        References
+        ----------
+        .. [1] C. Biernacki, G. Celeux and G. Govaert (2000). "Assessing a mixture model for clustering with the
+           integrated completed likelihood". IEEE Transactions on Pattern Analysis and Machine Intelligence 22 (7),
+           719-725.
         """
         Parameter(None, "", ("soft", "hard")).check("assign", assign)
         log_members = self.predict_log_proba(X)
@@ -297,15 +374,18 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     # -- what was found
 
-    weights_: np.ndarray = attribute("shares", "The share of each component.")
-    n_components_: int = attribute("n_groups", "The number of components: the given one, or the one found.")
+    weights_: np.ndarray = attribute("shares", "Share of each component, shape (n_components,).")
+    n_components_: int = attribute("n_groups", "Number of components: the given one, or the one chosen.")
     _n_features_out: int = attribute("n_groups", "The number of columns that `transform` gives.")
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes that y named, in the order of the first components; there are none without such a y.
+        """Classes that `y` named, in the order of the first components.
 
-        `predict` answers with them, and with numbers for components without a name.
+        Raises
+        ------
+        AttributeError
+            If `y` named none.
         """
         if self.fitted_.named is None:
             raise AttributeError("no labels were given, so the components have no names.")
@@ -313,15 +393,16 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     posterior_given_memberships_: Posteriors = attribute(
         Posteriors,
-        "The posterior of the parameters if the memberships of the rows were known, column by column.\n\n"
-        "Memberships are estimated, so these intervals are too narrow if components overlap. With two normals and 200 "
-        "rows, 95 % intervals contained a mean in 22 of 60 simulations if the means are 2 standard deviations apart, "
-        "in 47 at 3, in 55 at 4 and in 59 at 6. For overlapping components, refit on bootstrap samples.",
+        "Posterior distribution of the parameters by column, if the memberships of the rows were known.\n\n"
+        "Memberships are estimated, so these intervals are too narrow if components overlap. With two normals "
+        "and 200 rows, 95 % intervals contained a mean in 22 of 60 simulations if the means are 2 standard "
+        "deviations apart, in 47 at 3, in 55 at 4 and in 59 at 6. For overlapping components, refit on "
+        "bootstrap samples.",
     )
 
     @property
     def posterior_(self) -> Posteriors:  # type: ignore[override]  # a property there too
-        """A mixture has none: `posterior_given_memberships_` is conditional on the memberships of the rows."""
+        """Not available: use `posterior_given_memberships_`, which is conditional on the memberships of the rows."""
         raise AttributeError(
             "the memberships of a mixture are estimated, so it has no posterior_. posterior_given_memberships_ treats "
             "them as known: its intervals are too narrow if components overlap."
@@ -329,16 +410,25 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     trace_: list[float] = attribute(
         "trace",
-        "The objective at the start and after each iteration.\n\n"
-        "With `half_steps` each iteration adds two entries: the lower bound that the new parameters reach with the old "
-        "memberships, and the objective once the memberships follow. Neither is below the entry before it.",
+        "Objective at the start and after each iteration.\n\n"
+        "With `half_steps` each iteration adds two entries: the lower bound of the new parameters with the "
+        "old memberships, and the objective after the memberships are updated. Neither is below the entry "
+        "before it.",
     )
-    objective_: str = attribute("objective", "Which objective `trace_` shows, in words.")
-    agreed_: tuple[int, int] | None = attribute("agreed", "How many starts reached the best optimum, of how many.")
+    objective_: str = attribute("objective", "Name of the objective in `trace_`.")
+    agreed_: tuple[int, int] | None = attribute(
+        "agreed", "Number of initialisations that reached the best optimum, and number of all."
+    )
 
     @property
     def selection_(self) -> Any:
-        """A frame of the numbers of components that were tried; None where the number was given."""
+        """Numbers of components that were tried, with their criteria; None if the number was given.
+
+        Returns
+        -------
+        DataFrame or None
+            A line for each number.
+        """
         trials = self._fitted.selection
         return None if trials is None else self._result(arrow_lines([trial.figures for trial in trials]))
 
@@ -353,14 +443,39 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         step: float = 0.6,
         finish: bool = False,
     ) -> Self:
-        """Learn from one more batch, by stepwise EM: near to what `fit` on all rows would find, in one pass.
+        """Learn from one more batch by stepwise EM.
 
-        The first batch is fitted as `fit` does and decides kinds and, where it is to be found, the number of
-        components, so let it be some thousand rows; later ones may bring new levels. A batch of the k-th part of all
-        rows so far moves the counts by (k + 2) ** -step: 0.6 by default, 0.5 learns faster and settles later, 1 slower.
-        With `half_life` rows count half after so many others, which follows what drifts; `step` is not used then. With
-        `finish` X is all rows, and EM climbs on them from where the stream has come to. A batch in which every cell is
-        missing changes nothing. A model that was saved goes on where it was. `y` is not used.
+        One pass comes close to what `fit` finds on all rows. The first batch is fitted by `fit`. It decides the kinds
+        of the columns and, if that is to be chosen, the number of components, so it should have some thousand rows.
+        Later batches may have new categories. A batch that is the k-th part of all rows so far moves the counts by (k +
+        2) ** -step.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            The batch.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array of shape (n_rows,), default=None
+            Weight of each row.
+        half_life : float, default=None
+            Number of further rows after which a row counts half, to follow drift. `step` is not used then.
+        step : float, default=0.6
+            Exponent from 0.5 (learns fast, settles late) to 1 (learns slowly).
+        finish : bool, default=False
+            Whether `X` is all rows: EM then continues on them from the current model until it converges.
+
+        Returns
+        -------
+        Mixture
+            This estimator.
+
+        References
+        ----------
+        .. [1] O. Cappe and E. Moulines (2009). "On-line expectation-maximization algorithm for latent data models".
+           Journal of the Royal Statistical Society B 71 (3), 593-613.
+        .. [2] P. Liang and D. Klein (2009). "Online EM for unsupervised models". Proceedings of NAACL-HLT 2009,
+           611-619.
         """
         self._check_settings()
         HALF_LIFE.check("half_life", half_life)

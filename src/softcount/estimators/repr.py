@@ -147,9 +147,26 @@ class SequencePages:
     """The pages of a model of sequences, which take no rows."""
 
     def explore(self) -> Any:
-        """An interactive page for any step of a sequence given any others: `model.explore().save("explore.html")`."""
+        """Return the interactive explorer: any step of a sequence given any others.
+
+        Returns
+        -------
+        ExplorePage
+            `save("explore.html")` writes it as one file that needs no server.
+        """
         return explore.make_explorer(self)
 
     def report(self, redact: bool = False) -> Any:
-        """A page on the model with pictures: `model.report().save("report.html")`; also .json and .txt."""
+        """Return a report on the model with pictures.
+
+        Parameters
+        ----------
+        redact : bool, default=False
+            Whether to leave out all cells and the names of categories with fewer than five rows.
+
+        Returns
+        -------
+        Report
+            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
+        """
         return report.make_report(self, None, redact)
