@@ -587,6 +587,11 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
     DataError
         If the models were fitted on different tables, or if one has densities where another has probabilities.
 
+    See Also
+    --------
+    compare : Compares classifiers on held-out rows instead of averaging.
+    ModelAverage : The class of the result.
+
     References
     ----------
     .. [1] J. A. Hoeting, D. Madigan, A. E. Raftery and C. T. Volinsky (1999). "Bayesian model averaging: a tutorial".

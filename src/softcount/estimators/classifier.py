@@ -107,19 +107,38 @@ class Classifier(ClassEstimator):
             self._keep(replace(self.fitted_, ensemble=None, notes=[*kept, DROPPED]))
 
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """(coef, intercept) of naive Bayes, if it alone predicts the classes and is linear."""
+        """Return the coefficients of the log-odds if naive Bayes alone predicts the classes and is linear.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_classes, n_features)
+            Coefficients. Each number is a feature, and each category one of its own.
+        intercept : ndarray of shape (n_classes,)
+            Intercepts: the softmax of `x @ coef.T + intercept` is the probability of the classes.
+
+        Raises
+        ------
+        DataError
+            If the ensemble has other members, or the log-odds are not linear.
+        """
         if self.ensemble_ is not None:
             names = " and ".join(self.ensemble_.names)
             raise DataError(f"to_linear needs naive Bayes, but this model predicts with {names}.")
         return super().to_linear()
 
     ensemble_: Ensemble | None = attribute(
-        "ensemble", "The ensemble that predicts: its members and their weights. None if it is naive Bayes alone."
+        "ensemble", "Ensemble that predicts: its members and their weights. None if naive Bayes predicts alone."
     )
 
     @property
     def selection_(self) -> Any:
-        """A frame of what was tried: log-loss and accuracy on held-out rows, and weight in the ensemble."""
+        """Models that were tried: log-loss and accuracy on held-out rows, and weight in the ensemble.
+
+        Returns
+        -------
+        DataFrame
+            A line for each model.
+        """
         tried: Sequence[Any] = () if self.ensemble_ is None else self.ensemble_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
         return self._result(arrow_lines([{"model": line.pop("name"), **line} for line in lines]))
@@ -221,7 +240,7 @@ class AODE(ClassEstimator):
 
     @property
     def cuts_(self) -> dict[Key, np.ndarray]:
-        """The bin edges of each column of numbers."""
+        """Bin edges of each column of numbers."""
         fitted = self._fitted
         assert fitted.aode is not None
         keys = column_keys(fitted.schema)[: measured_count(fitted.schema)]

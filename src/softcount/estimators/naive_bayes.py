@@ -513,7 +513,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         -------
         Evaluation
             `accuracy`, `balanced_accuracy`, `log_loss`, `brier`, `auc`, `calibration_error`, the confusion matrix and
-            further figures. Printed, it is a table of them.
+            further figures.
 
         Examples
         --------
@@ -678,7 +678,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Returns
         -------
         coef : ndarray of shape (n_classes, n_features)
-            Coefficients. A number is one feature, and a category another one each.
+            Coefficients. Each number is a feature, and each category one of its own.
         intercept : ndarray of shape (n_classes,)
             Intercepts: the softmax of `x @ coef.T + intercept` is the probability of the classes.
 

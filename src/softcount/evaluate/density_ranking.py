@@ -39,9 +39,24 @@ class ColumnFit(Struct, frozen=True):
 
 
 class RankedDensity(Struct, frozen=True):
-    """A density with its held-out log-likelihood in nats per row, its distance from the best, and a fit of each group.
+    """A density and how well it fits held-out rows.
 
-    `error` is the standard error of `behind`; `impossible` counts the held-out rows that it gives no density.
+    Attributes
+    ----------
+    name : str
+        Name of the density.
+    log_likelihood : float
+        Held-out log-likelihood in nats per row.
+    behind : float
+        Difference from the best density.
+    error : float
+        Standard error of the difference.
+    impossible : int
+        Number of held-out rows with density 0.
+    fits : dict of ColumnFit
+        The density fitted to each group; the key is None if there are no groups.
+    bits_behind : float
+        The difference in bits.
     """
 
     name: str
@@ -57,10 +72,28 @@ class RankedDensity(Struct, frozen=True):
 
 
 class DensityRanking(Struct, frozen=True):
-    """The densities of a column, best first, and the values of every group.
+    """Densities of a column, the best first.
 
-    `left_out` are groups that are too small; `unlabelled` counts values without a group; `failed` has the reason why a
-    density is not among them; `step` is the power of ten that the values are rounded to, or 0.
+    Attributes
+    ----------
+    densities : list of RankedDensity
+        The densities.
+    best : RankedDensity
+        The first of them.
+    groups : dict of ndarray
+        Values of each group.
+    rows : int
+        Number of values.
+    ranked_rows : int
+        Number of values the ranking is based on.
+    left_out : dict
+        Groups that are too small, with their number of rows.
+    failed : dict
+        Densities that could not be fitted, with the reason.
+    unlabelled : int
+        Number of values without a group.
+    step : float
+        Power of ten that the values are rounded to, or 0.
     """
 
     densities: list[RankedDensity]
@@ -81,25 +114,31 @@ class DensityRanking(Struct, frozen=True):
 def rank_densities(values: Any, by: Any = None, seed: int = 0, tell: Tell = keep_quiet) -> DensityRanking:
     """Rank the densities of a numeric column by the log-likelihood of held-out rows, in five folds.
 
-    The candidates are those of `kinds="auto"`: normal, lognormal, gamma, exponential, Student's t, Poisson and
-    geometric, a spike beside another density, two to four normals, histograms and kernels, each if it can hold the
-    values. Of more than 10,000 values, 10,000 are drawn.
+    The candidates are those of `kinds="auto"`, as far as they can hold the values: normal, lognormal, gamma,
+    exponential, Student's t, Poisson and geometric; a spike mixed with another density; two to four normals; histograms
+    and kernels. Of more than 10,000 values, 10,000 are drawn.
 
     Parameters
     ----------
-    values : array-like of shape (n_rows,)
+    values : array of shape (n_rows,)
         The column. Missing values (NaN) are left out.
-    by : array-like of shape (n_rows,), default=None
+    by : array of shape (n_rows,), default=None
         A label for each row. Every group gets a density of its own; groups of fewer than ten rows are left out.
     seed : int, default=0
-        Draws the rows and the folds.
-    tell : callable, default=none
-        Called with the progress.
+        Seed of the drawn rows and of the folds.
+    tell : callable, default=keep_quiet
+        Function that is called with the progress.
 
     Returns
     -------
     DensityRanking
         `densities`, best first, and what was left out.
+
+    See Also
+    --------
+    compare : Compares classifiers on held-out rows.
+    KernelDensity : A density as a mean of kernels.
+    Histogram : A density in steps.
 
     Examples
     --------

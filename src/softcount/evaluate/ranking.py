@@ -21,10 +21,24 @@ ROUNDING = 1e-12
 
 
 class LiftLine(Struct, frozen=True):
-    """One part of the rows, the most probable first: rows, how many are of the class, and the lift.
+    """One part of the rows, ranked by the probability of a class, the most probable first.
 
-    `lift` is the part's share of the class over that of all rows, `captured` the share of the class found up to here,
-    `lift_so_far` the lift of all rows up to here.
+    Attributes
+    ----------
+    part : int
+        Number of the part, from 1.
+    rows : float
+        Weight of its rows.
+    of_class : float
+        Weight of those that are of the class.
+    share : float
+        `of_class` / `rows`.
+    lift : float
+        `share` divided by the share of the class among all rows.
+    captured : float
+        Share of the class in this part and those before it.
+    lift_so_far : float
+        Lift of this part and those before it together.
     """
 
     part: int
@@ -175,9 +189,14 @@ ERRORS = 2.0
 
 
 class Behind(Struct, frozen=True):
-    """Mean difference of the losses of two models per row, and its standard error, paired by row.
+    """Mean difference of the losses of two models per row, paired by row.
 
-    The error is that of other held-out rows, with the same models.
+    Attributes
+    ----------
+    mean : float
+        Mean difference.
+    error : float
+        Standard error of the mean, for other held-out rows and the same models.
     """
 
     mean: float
@@ -234,15 +253,45 @@ def verdict(losses: Mapping[str, np.ndarray], what: str) -> str:
 
 
 class Evaluation(Struct, frozen=True):
-    """Accuracy and log-loss on unseen rows, beside those of always saying how frequent each class is.
+    """Figures of a classifier on unseen rows, and of the baseline that always predicts the shares of the classes.
 
-    `balanced_accuracy` is the share right of each class, averaged over the classes. `reliability` sets the probability
-    of the predicted class against how often it was right, in ten equal bins of which the empty ones are left out;
-    `calibration_error` is how far the two are apart on average. `brier` is the mean square of what the probabilities
-    are off by, summed over the classes; `confusion` the weight of every true class (rows) in every predicted one, and
-    `confusions` the same fold by fold, up to twelve classes; `lift` ranks the rows by the probability of each class, up
-    to as many; `auc` is how often a row of a class has a higher probability of it than one of another, averaged over
-    the classes, where every row was at hand.
+    Attributes
+    ----------
+    how : str
+        Which rows these are.
+    n_rows : float
+        Weight of the rows.
+    accuracy, baseline_accuracy : float
+        Share of rows whose class is predicted.
+    log_loss, baseline_log_loss : float
+        Mean of -log(probability of the true class), in nats per row.
+    balanced_accuracy, baseline_balanced_accuracy : float
+        Accuracy within each class, averaged over the classes.
+    brier, baseline_brier : float
+        Mean squared error of the probabilities, summed over the classes [1]_.
+    auc : float
+        Probability that a row of a class has a higher probability of it than a row of another class, averaged over the
+        classes; NaN if not all rows were at hand.
+    reliability : tuple of Bin
+        Probability of the predicted class against the share of correct predictions, in ten bins of equal width; empty
+        bins are left out.
+    calibration_error : float
+        Mean absolute difference of the two over the bins (expected calibration error).
+    confusion : tuple of tuple of float
+        Weight of every true class (rows) in every predicted one (columns).
+    confusions : tuple
+        The same for each fold, for up to twelve classes.
+    lift : tuple of tuple of LiftLine
+        Rows ranked by the probability of each class, for up to twelve classes.
+    folds : list of dict
+        Accuracy and log-loss of each fold.
+    log_loss_spread : float
+        Standard deviation of the log-loss over folds.
+
+    References
+    ----------
+    .. [1] G. W. Brier (1950). "Verification of forecasts expressed in terms of probability". Monthly Weather Review 78
+       (1), 1-3.
     """
 
     how: str

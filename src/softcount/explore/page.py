@@ -33,9 +33,22 @@ LARGEST = 3_000_000
 
 
 class ExplorePage(Struct, frozen=True):
-    """The interactive explorer of a model: any column from any others, computed by the page itself.
+    """The interactive explorer of a model: any column given any others, computed by the page itself.
 
-    `softcount.NaiveBayes().fit(X, y).explore().save("explore.html")`
+    Attributes
+    ----------
+    title : str
+        Title of the page.
+    html : str
+        The page as one file that loads nothing.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> model = sc.NaiveBayes().fit({"colour": ["red", "red", "blue"]}, ["apple", "apple", "plum"])
+    >>> page = model.explore()
+    >>> page.html[:15]
+    '<!doctype html>'
     """
 
     title: str
@@ -59,7 +72,13 @@ class ExplorePage(Struct, frozen=True):
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, whole or not at all."""
+        """Write the page, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        """
         found = self.html
         with atomic_writer(Path(path)) as file:
             file.write(found)

@@ -27,9 +27,18 @@ SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
 
 
 class ColumnChange(Struct, frozen=True):
-    """A column in both models: `moved` is the total variation distance between its two distributions.
+    """A column in two models.
 
-    `within` is the class in which the column moved most and the distance there.
+    Attributes
+    ----------
+    column : object
+        The column.
+    moved : float
+        Total variation distance between its two distributions, from 0 to 1.
+    before, after : dict or answer
+        The distributions, as `query` returns them.
+    within : tuple or None
+        The class in which the column changed most, and the distance there.
     """
 
     column: Key
@@ -40,7 +49,15 @@ class ColumnChange(Struct, frozen=True):
 
 
 class ClassChange(Struct, frozen=True):
-    """A class and its share before and after; None if that model does not have the class."""
+    """A class in two models.
+
+    Attributes
+    ----------
+    name : object
+        The class.
+    before, after : float or None
+        Its share; None if that model does not have the class.
+    """
 
     name: Any
     before: float | None
@@ -48,7 +65,23 @@ class ClassChange(Struct, frozen=True):
 
 
 class ModelChanges(Struct, frozen=True):
-    """Differences between two models; the columns that moved most come first."""
+    """Differences between two models.
+
+    Attributes
+    ----------
+    rows : tuple of float
+        Weight of the rows before and after.
+    parameters : tuple of int
+        Number of parameters before and after.
+    schema : tuple of str
+        Differences between the columns.
+    classes : tuple of ClassChange
+        Shares of the classes.
+    columns : tuple of ColumnChange
+        The columns, those that changed most first.
+    nothing : bool
+        Whether nothing changed.
+    """
 
     rows: tuple[float, float]
     parameters: tuple[int, int]

@@ -203,11 +203,28 @@ def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.nda
 
 
 class Threshold(Struct, frozen=True):
-    """The probability from which a row is assigned to `of`, and the effect on held-out rows.
+    """The probability from which a row is assigned to a class, and the effect on held-out rows.
 
-    `precision` is the share correct among the assigned rows, `recall` the share of the class that is found, and
-    `called` the share of all rows assigned. The `checked` values apply to each fold the threshold chosen on the other
-    folds. The `usual` values assign every row to its most probable class.
+    Attributes
+    ----------
+    of : object
+        The class.
+    value : float
+        The probability.
+    wanted : str
+        The required precision or recall.
+    precision : float
+        Share of correct rows among those assigned to the class.
+    recall : float
+        Share of the class that is found.
+    called : float
+        Share of all rows that are assigned to the class.
+    checked_precision, checked_recall : float
+        The same if each fold is assigned by the threshold chosen on the other folds.
+    usual_precision, usual_recall : float
+        The same if every row is assigned to its most probable class.
+    rows : int
+        Number of held-out rows.
     """
 
     of: Any
@@ -279,7 +296,17 @@ AT_ONCE = 16_384
 
 
 class BestError(Struct, frozen=True):
-    """The Bayes error if the model is true, and its standard error."""
+    """Bayes error if the model is true: the error rate of the best possible rule.
+
+    Attributes
+    ----------
+    error : float
+        Estimate of the error rate.
+    standard_error : float
+        Its standard error.
+    rows : int
+        Number of rows that were drawn.
+    """
 
     error: float
     standard_error: float

@@ -20,18 +20,48 @@ from softcount.table.schema import Derived, Field, Key, Kind, Schema
 
 
 class NumberAnswer:
-    """Base class of answers about a number; subclasses define `mean`, `variance`, `cdf`, `_pdf` and `_quantile`."""
+    """The distribution of a number that `query` returns.
+
+    Attributes
+    ----------
+    mean : float
+        Mean.
+    variance : float
+        Variance.
+    """
 
     __slots__ = ()
 
     def quantile(self: Any, q: float) -> float:
-        """Return the value below which a share q lies, with 0 < q < 1."""
+        """Return a quantile.
+
+        Parameters
+        ----------
+        q : float
+            Probability, above 0 and below 1.
+
+        Returns
+        -------
+        float
+            The value with this share of the distribution below it.
+        """
         if not 0 < q < 1:
             raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
         return float(self._quantile(q))
 
     def pdf(self: Any, x: Any) -> Any:
-        """Return the density at x (for counts, the probability); infinite at a number that is known."""
+        """Return the density; for counts, the probability.
+
+        Parameters
+        ----------
+        x : float or array
+            Values.
+
+        Returns
+        -------
+        float or ndarray
+            Density at each value; infinite at a number that is known.
+        """
         found = self._pdf(np.atleast_1d(np.asarray(x, dtype=float)))
         return float(found[0]) if np.ndim(x) == 0 else found
 

@@ -352,10 +352,25 @@ def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, in
 
 
 class Quadratic(Struct, frozen=True, eq=False):
-    """Log-odds of one class against another: z' square z + slope' z + constant, with z = x - `centre`.
+    """Log-odds of one class against another as a quadratic function: z' square z + slope' z + constant, z = x - centre.
 
-    The centre is the mean of the first class: far from 0 a form in x itself would lose digits. If the classes share all
-    covariances, `square` is 0 and the form is linear.
+    The centre is the mean of the first class, which avoids cancellation if values are far from 0. If the classes share
+    all covariances, `square` is 0 and the function is linear. Call it with rows to compute their log-odds.
+
+    Attributes
+    ----------
+    classes : tuple
+        The class, and the one it is compared with.
+    columns : tuple
+        Names of the columns.
+    centre : ndarray of shape (n_columns,)
+        The centre.
+    square : ndarray of shape (n_columns, n_columns)
+        Quadratic coefficients.
+    slope : ndarray of shape (n_columns,)
+        Linear coefficients.
+    constant : float
+        Log-odds at the centre.
     """
 
     classes: tuple[Any, Any]

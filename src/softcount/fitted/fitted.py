@@ -40,7 +40,19 @@ FARTHEST = 1e30
 
 
 class Bin(Struct, frozen=True):
-    """Predictions with a probability from `low` to `high`: their weight, mean probability and share correct."""
+    """Predictions with a probability in one interval.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval.
+    rows : float
+        Weight of the predictions.
+    stated : float
+        Their mean probability.
+    right : float
+        Share of correct ones.
+    """
 
     low: Share
     high: Share
@@ -102,11 +114,22 @@ class Curve(Struct, frozen=True, eq=False):
 
 
 class Calibration(Struct, frozen=True, eq=False):
-    """A correction of a model's probabilities, and its effect on held-out rows.
+    """A correction of a model's probabilities, and its effect on rows that neither of the two has seen.
 
-    `temperature` divides the log joint probabilities; above 1 it makes the model less certain. `curves` holds one curve
-    per class against all others, or a single curve for the second of two classes. The log-losses are measured on rows
-    that neither the model nor the correction has seen; `before` and `after` are the reliability bins of these rows.
+    Attributes
+    ----------
+    method : {'temperature', 'isotonic'}
+        Form of the correction.
+    rows : int
+        Number of the rows.
+    log_loss_before, log_loss_after : float
+        Log-loss without and with the correction.
+    before, after : tuple of Bin
+        Reliability without and with it.
+    temperature : float or None
+        Divisor of the log joint probabilities. Above 1 the model becomes less certain.
+    curves : tuple of Curve
+        A curve for each class against all others, or a single one for the second of two classes.
     """
 
     method: str

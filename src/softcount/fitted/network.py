@@ -219,7 +219,15 @@ Probabilities = dict[Any, float]
 
 
 class LikeliestLevels(Struct, frozen=True):
-    """The jointly most probable categories of all nodes, and the logarithm of their probability."""
+    """The jointly most probable categories of all nodes.
+
+    Attributes
+    ----------
+    levels : dict
+        Category of each node.
+    log_probability : float
+        Logarithm of their joint probability.
+    """
 
     levels: dict[Key, Any]
     log_probability: float

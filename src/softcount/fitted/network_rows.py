@@ -150,9 +150,14 @@ METHODS = {"weighting": weigh_samples, "gibbs": gibbs}
 
 
 class SampledAnswer(dict[Any, float]):
-    """Estimated category -> probability.
+    """Probabilities by category, estimated from samples.
 
-    `errors` holds the standard errors and `effective` the effective number of independent samples.
+    Attributes
+    ----------
+    errors : dict
+        Standard error of each probability.
+    effective : float
+        Effective number of independent samples.
     """
 
     def __init__(self, levels: list[Any], found: Estimate) -> None:
@@ -236,10 +241,23 @@ def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, 
 
 
 class NodeTable(Struct, frozen=True, eq=False):
-    """Probabilities of a node's categories given its parents.
+    """Conditional probability table of a node.
 
-    `np.asarray` returns them with one axis per parent first.
+    `np.asarray` returns it with an axis for each parent, and the categories of the node last.
 
+    Attributes
+    ----------
+    name : object
+        The node.
+    parents : dict
+        Categories of each parent.
+    levels : list
+        Categories of the node.
+    values : ndarray
+        Probabilities.
+
+    Examples
+    --------
     >>> wet = NodeTable("Wet", {"Rain": ["no", "yes"]}, ["dry", "wet"], np.array([[0.9, 0.1], [0.2, 0.8]]))
     >>> print(wet)
     Rain    dry    wet

@@ -169,10 +169,26 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 class Dependence(Struct, Generic[Node], frozen=True):
-    """I(a; b | given) in nats, and the G2 test that it is zero.
+    """Conditional mutual information of two columns, and the G2 test that it is zero.
 
-    Levels that do not occur in a stratum add no degrees of freedom. `weight` is the weight of the rows in which all
-    nodes are observed. `copy` is True if one of the two nodes is a function of the other in those rows.
+    Attributes
+    ----------
+    a, b : object
+        The columns.
+    given : tuple
+        Columns conditioned on.
+    information : float
+        I(a; b | given) in nats.
+    freedom : int
+        Degrees of freedom; categories that do not occur in a stratum add none.
+    weight : float
+        Weight of the rows in which all columns are observed.
+    copy : bool
+        Whether one of the two is a function of the other in those rows.
+    g2 : float
+        2 * weight * information, chi-squared distributed if a and b are independent.
+    p_value : float
+        Probability of a G2 at least as large.
     """
 
     a: Node

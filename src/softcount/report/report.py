@@ -34,7 +34,17 @@ FOOTER = "Made by Softcount. This file loads nothing and runs nothing; docs/how-
 
 
 class Report(Struct, frozen=True):
-    """A page on a model. `save` writes it as HTML, JSON or text, by the ending of the name; printed, it is text."""
+    """A report on a model.
+
+    Printed, it is text. `save` writes it as HTML, JSON or text.
+
+    Attributes
+    ----------
+    html : str
+        One HTML file without scripts or links.
+    page : Page
+        The content.
+    """
 
     page: Page
 
@@ -60,7 +70,18 @@ class Report(Struct, frozen=True):
         return render_text(self.page)
 
     def render(self, ending: str) -> str:
-        """Render the report in the format that an ending stands for."""
+        """Render the report in the format of a file ending.
+
+        Parameters
+        ----------
+        ending : {'.html', '.htm', '.json', '.txt'}
+            The ending.
+
+        Returns
+        -------
+        str
+            The content of the file.
+        """
         if ending.lower() not in ENDINGS:
             raise DataError(f"a report ends in {', '.join(ENDINGS)}, not in {ending or 'nothing'!r}.")
         if ending.lower() == ".json":
@@ -68,7 +89,13 @@ class Report(Struct, frozen=True):
         return str(self) if ending.lower() == ".txt" else self.html
 
     def save(self, path: Any) -> None:
-        """Write the report, whole or not at all."""
+        """Write the report, completely or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write; its ending (.html, .json or .txt) is the format.
+        """
         content = self.render(Path(path).suffix)
         with atomic_writer(path, "wb") as sink:
             sink.write(content.encode())
