@@ -122,15 +122,85 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *_MODULES])
 
 
-def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) -> Any:
-    """A table from a file, several files (a list, or a pattern such as `day-*.csv`) or anything tabular.
+def read(  # noqa: PLR0913 - everything that a file may be
+    path: Any,
+    *,
+    kinds: Any = None,
+    target: Any = None,
+    weight: Any = None,
+    levels: Any = None,
+    missing: Any = (),
+    only_missing: Any = (),
+    header: bool | None = None,
+    names: Any = (),
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    dates: str | None = None,
+    encoding: str | None = None,
+    skip_lines: int = 0,
+    comment: str = "",
+    file_column: str | None = None,
+    progress: Any = None,
+) -> Any:
+    """Read a table that every estimator accepts as `X`.
 
-    It is encoded once and accepted wherever X is.
+    It is encoded once. Estimators read files and data frames themselves; use `read` to set how a file is written, or to
+    fit several models on one table. The model remembers these settings for other files.
 
-    In text files the usual words (`NA`, `?`, ...) mean missing; in frames and other data with real nulls only these do.
-    Cells in `missing` mean missing besides; those in `only_missing` instead of the usual words. How a file is
-    written is said by `header`, `names`, `delimiter`, `decimal`, `dates`, `encoding`, `skip_lines`, `comment` and
-    `file_column`, and remembered by what is fitted.
+    Parameters
+    ----------
+    path : str, path, list of files, DataFrame, Arrow table, dict or array
+        A file (CSV, TSV, JSON Lines, ARFF, Parquet, Arrow or Excel, compressed or not), a pattern such as
+        `day-*.csv`, several files, a folder of documents, an address, or data in memory.
+    kinds : dict, str or None, default=None
+        Kinds of columns by name, such as `{"zip": "categorical", "id": "ignore"}`, or one for all columns.
+    target : str, default=None
+        Column with the classes, which is then not a feature.
+    weight : str, default=None
+        Column with the weights of the rows.
+    levels : dict, default=None
+        Categories by column, if they are known in advance.
+    missing : str or list of str, default=()
+        Cells that mean missing, in addition to the usual words (empty, `NA`, `?`, ...). In frames and other data with
+        nulls only these words and the nulls mean missing.
+    only_missing : str or list of str, default=()
+        Cells that mean missing instead of the usual words.
+    header : bool, default=None
+        Whether the first line names the columns. None looks at it.
+    names : list of str or str, default=()
+        Names of the columns, which replace those of the file; a string is split at commas.
+    delimiter : str, default=None
+        Character between cells, or "comma", "tab", "semicolon", "bar" or "space". None finds it.
+    decimal : {'.', ','}, default=None
+        Decimal mark. None finds it.
+    dates : {'day-first', 'month-first', 'year-first'}, default=None
+        Order of the parts of a date. None finds it.
+    encoding : str, default=None
+        Encoding of the text, such as "cp1252". None is UTF-8, or cp1252 if the text is not valid UTF-8.
+    skip_lines : int, default=0
+        Number of first lines to leave out.
+    comment : str, default=''
+        Leave out lines that begin with this text.
+    file_column : str, default=None
+        Name of a further column with the file that each row is from.
+    progress : callable, default=None
+        Called with the bytes read and the bytes in all.
+
+    Returns
+    -------
+    Table
+        The opened table: `n_rows`, `schema`, and whatever an estimator needs.
+
+    See Also
+    --------
+    read_sql : Reads the rows of a database query.
+    read_sequences : Reads sequences of steps.
+
+    Examples
+    --------
+    >>> table = read({"size": [1.5, 2.5, None], "colour": ["red", "blue", "red"]})
+    >>> [(field.key, field.kind.value) for field in table.schema.fields]
+    [('size', 'real'), ('colour', 'categorical')]
     """
     import os
     from pathlib import Path
@@ -141,16 +211,43 @@ def read(path: Any, *, missing: Any = (), only_missing: Any = (), **how: Any) ->
     if isinstance(path, list | tuple) and path and all(isinstance(x, str) and os.path.isfile(x) for x in path):
         path = [Path(file) for file in path]  # files, and no documents
     only = (only_missing,) if isinstance(only_missing, str) else tuple(only_missing)
-    return open_table(path, missing=only or with_usual(missing), **how)
+    return open_table(
+        path, kinds=kinds, target=target, weight=weight, levels=levels, missing=only or with_usual(missing),
+        progress=progress, header=header, names=names, delimiter=delimiter, decimal=decimal, dates=dates,
+        encoding=encoding, skip_lines=skip_lines, comment=comment, file_column=file_column,
+    )  # fmt: skip
 
 
 def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = (), kinds: Any = None) -> Any:
-    """A table of the rows that a query gives, accepted wherever X is.
+    """Read the rows of a database query as a table that every estimator accepts as `X`.
 
-    `connection` is one of DuckDB's, of ADBC, of SQLAlchemy or of any DB-API module; or the path of a SQLite or DuckDB
-    file, or a Postgres address. The query is run once, and its rows are kept in a temporary file while the table is
-    used. `kinds` says what columns are where looking at them is not enough, or `"ignore"` to leave one out.
+    The query is run once, and its rows are kept in a temporary file while the table is used.
 
+    Parameters
+    ----------
+    query : str
+        A query that answers with rows.
+    connection : connection or str
+        A connection of DuckDB, ADBC, SQLAlchemy or any DB-API module; or the path of a SQLite or DuckDB file, or a
+        Postgres address.
+    missing : str or list of str, default=()
+        Cells that mean missing, in addition to NULL.
+    only_missing : str or list of str, default=()
+        Cells that mean missing, as in `read`.
+    kinds : dict, str or None, default=None
+        Kinds of columns by name, as in `read`; "ignore" leaves a column out.
+
+    Returns
+    -------
+    Table
+        The opened table.
+
+    See Also
+    --------
+    read : Reads files and data in memory.
+
+    Examples
+    --------
     >>> import sqlite3
     >>> base = sqlite3.connect(":memory:")
     >>> _ = base.execute("CREATE TABLE visits (age REAL, town TEXT)")
@@ -163,16 +260,114 @@ def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: An
     return read(query_source(query, connection), missing=missing, only_missing=only_missing, kinds=kinds)
 
 
-def read_sequences(data: Any, header: bool | None = None, **how: Any) -> Any:
-    """Sequences from lists, columns of lists, long tables, text or folders, accepted wherever sequences are."""
+def read_sequences(  # noqa: PLR0913
+    data: Any,
+    *,
+    sequence: Any = None,
+    sort_by: Any = None,
+    weight: Any = None,
+    weights: Any = None,
+    steps: str | None = None,
+    columns: Any = None,
+    missing: Any = (),
+    header: bool | None = None,
+) -> Any:
+    """Read sequences of steps that `MarkovChain` and `HiddenMarkov` accept as `X`.
+
+    The data may be
+
+    - a list of sequences: lists or arrays of symbols or numbers, 2-D arrays or lists of dicts if a step has several
+      columns, or data frames. None and NaN are missing steps. Strings are sequences of characters.
+    - a column of lists, from Arrow, polars or Parquet; lists of structs have several columns.
+    - a long table (a file or a frame) with a row for each step, with `sequence`.
+    - a text file, with `steps`: each line is a sequence. A folder of such files: each file is one.
+
+    Parameters
+    ----------
+    data : list, DataFrame, Arrow column, str or path
+        Data in memory, a file or a folder.
+    sequence : str, default=None
+        Column of a long table that names the sequence of each step. With `steps`, "file" makes a whole file one
+        sequence.
+    sort_by : str, default=None
+        Column of a long table by which the steps of a sequence are sorted: a time or a number.
+    weight : str, default=None
+        Column of a long table with the weight of the sequence.
+    weights : array of shape (n_sequences,), default=None
+        Weight of each sequence.
+    steps : {'characters', 'words'}, default=None
+        Steps of a text.
+    columns : list of str, default=None
+        Columns that a step has. None takes all.
+    missing : str or list of str, default=()
+        Cells that mean missing, in addition to the usual words.
+    header : bool, default=None
+        Whether the first line of a file names the columns. None looks at it.
+
+    Returns
+    -------
+    Sequences
+        The rows of one table, with `names` and `lengths` of the sequences.
+
+    See Also
+    --------
+    read : Reads tables.
+    MarkovChain : Chains of symbols.
+    HiddenMarkov : Hidden states with steps of any columns.
+
+    Examples
+    --------
+    >>> read_sequences(["emma", "ava"]).lengths.tolist()
+    [4, 3]
+    >>> clicks = {"who": ["b", "a", "b"], "at": [2, 1, 1], "page": ["buy", "home", "home"]}
+    >>> found = read_sequences(clicks, sequence="who", sort_by="at")
+    >>> found.names, found.lengths.tolist()
+    (['b', 'a'], [2, 1])
+    """
     from softcount.sequences import open_sequences
     from softcount.sources.source import FileFormat
+    from softcount.table.schema import with_usual
 
-    return open_sequences(data, form=FileFormat(header), **how)
+    return open_sequences(
+        data, sequence=sequence, sort_by=sort_by, weight=weight, weights=weights, steps=steps, columns=columns,
+        missing=with_usual(missing), form=FileFormat(header),
+    )  # fmt: skip
 
 
 def load(path: Any) -> Any:
-    """The model that `save` wrote, as the estimator it was."""
+    """Load a model that `save` or the command line wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        The estimator that was saved, fitted, with its parameters. A model that the command line saved gets the
+        estimator that suits it.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, or its contents are inconsistent.
+
+    See Also
+    --------
+    read : Reads tables.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tempfile
+    >>> import softcount as sc
+    >>> model = sc.NaiveBayes().fit({"colour": ["red", "red", "blue"]}, ["apple", "apple", "plum"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "fruit.softcount"))
+    ...     print(sc.load(os.path.join(folder, "fruit.softcount")).predict({"colour": ["blue"]}))
+    ['plum']
+    """
     from softcount.estimators.saving import load_estimator
 
     return load_estimator(path)

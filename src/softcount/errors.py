@@ -17,23 +17,68 @@ HERE = os.path.dirname(__file__) + os.sep
 
 
 class SoftcountError(Exception):
-    """The base class of all errors that this library raises on purpose."""
+    """The base class of all errors that this library raises on purpose.
+
+    See Also
+    --------
+    DataError : Data or a request that cannot be used.
+    ModelFileError : A model file that cannot be read.
+    """
 
 
 class DataError(SoftcountError, ValueError):
-    """A table, label, weight or request that cannot be used as it is."""
+    """A table, label, weight or request that cannot be used as it is.
+
+    The message names the column and the row, what would be right, and what to do next. It is a ValueError too.
+
+    See Also
+    --------
+    DataWarning : A remark that does not stop the computation.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> sc.KMeans(n_clusters=0).fit([[1.0], [2.0]])
+    Traceback (most recent call last):
+    softcount.errors.DataError: n_clusters must be a whole number of at least 1, not 0.
+    """
 
 
 class ModelFileError(SoftcountError):
-    """A model file that cannot be read, or whose contents are inconsistent."""
+    """A model file that cannot be read, or whose contents are inconsistent.
+
+    See Also
+    --------
+    softcount.load : Reads a model file.
+    """
 
 
 class ResourceError(SoftcountError, MemoryError):
-    """A model that would need too much memory; raised before the memory is allocated."""
+    """A model that would need too much memory; raised before the memory is allocated.
+
+    It is a MemoryError too. The message says what to reduce.
+
+    See Also
+    --------
+    DataError : Data or a request that cannot be used.
+    """
 
 
 class DataWarning(UserWarning):
-    """A remark about the data that does not stop the computation."""
+    """A remark about the data that does not stop the computation, such as unseen categories.
+
+    See Also
+    --------
+    DataError : Stops the computation.
+
+    Examples
+    --------
+    Turn such remarks into errors:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", DataWarning)
+    """
 
 
 def warn(message: str, category: type[Warning] = DataWarning) -> None:

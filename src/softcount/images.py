@@ -30,7 +30,7 @@ CELLS_AT_ONCE = 16_000_000
 
 
 def class_maps(X: Any, y: Any, shape: Sequence[int], contrast: bool = False) -> dict[Any, np.ndarray]:
-    """The mean of every column in every class, as arrays of the grid's shape; NaN where a class has no value.
+    """Compute the mean of every column in every class, as arrays of the grid's shape.
 
     Parameters
     ----------
@@ -43,6 +43,18 @@ def class_maps(X: Any, y: Any, shape: Sequence[int], contrast: bool = False) -> 
     contrast : bool, default=False
         Subtract the mean over all classes.
 
+    Returns
+    -------
+    dict
+        A map for each class, NaN at places where the class has no value.
+
+    See Also
+    --------
+    save_maps : Writes maps as a picture.
+    neighbourhood_accuracy : A map of local accuracy.
+
+    Examples
+    --------
     >>> maps = class_maps([[0.0, 2.0], [4.0, 2.0]], ["a", "b"], (1, 2), contrast=True)
     >>> maps["a"].tolist(), maps["b"].tolist()
     ([[-2.0, 0.0]], [[2.0, 0.0]])
@@ -82,7 +94,7 @@ def _check_shape(shape: Any, columns: int) -> tuple[int, ...]:
 
 
 def rank_accuracy(y: Any, proba: Any, classes: Any = None) -> float:
-    """Mean rank of the true class by its probability: 1 if always first, 0 if always last, 1/2 by chance.
+    """Compute the mean rank of the true class by its probability: 1 if always first, 0 if always last, 1/2 by chance.
 
     Parameters
     ----------
@@ -91,8 +103,24 @@ def rank_accuracy(y: Any, proba: Any, classes: Any = None) -> float:
     proba : array-like of shape (n_rows, n_classes)
         Probabilities; ties count half.
     classes : array-like of shape (n_classes,), default=None
-        Names of the columns of `proba` (a model's `classes_`); the sorted labels if None.
+        Names of the columns of `proba` (a model's `classes_`). None is the sorted labels.
 
+    Returns
+    -------
+    float
+        Mean over the rows of the share of other classes with a lower probability.
+
+    See Also
+    --------
+    neighbourhood_accuracy : Accuracy around every place of a grid.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell et al. (2004). "Learning to decode cognitive states from brain images". Machine Learning 57,
+       145-175.
+
+    Examples
+    --------
     >>> rank_accuracy(["a", "c"], [[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]], ["a", "b", "c"])
     0.5
     """
@@ -136,20 +164,50 @@ class NeighbourhoodMap(Struct, frozen=True, eq=False):
 def neighbourhood_accuracy(
     X: Any, y: Any, shape: Sequence[int], radius: int = 1, model: Any = None, folds: int = CHOICE_FOLDS
 ) -> NeighbourhoodMap:  # fmt: skip
-    """Cross-validated accuracy of naive Bayes on the columns near every place of a grid.
+    """Compute the cross-validated accuracy of naive Bayes on the columns near every place of a grid.
 
-    Every column is counted and scored once: a thousand neighbourhoods cost little more than one.
+    It is the searchlight of neuroimaging. Every column is counted and scored once: a thousand neighbourhoods cost
+    little more than one.
 
     Parameters
     ----------
-    X, y : rows and labels, as `NaiveBayes.fit` takes them
-        A column for every place of the grid.
+    X : array-like, table or file of n_rows rows
+        A column for every place of the grid, as `NaiveBayes.fit` takes it.
+    y : array-like of shape (n_rows,) or str
+        Labels, or the name of their column.
     shape : sequence of int
         Sizes of the grid, such as (20, 20, 20).
     radius : int, default=1
         Steps along every axis within which a column is near: 1 is a square of 9, in a volume a cube of 27.
-    model : NaiveBayes, default=NaiveBayes()
+    model : NaiveBayes, default=None
+        The classifier, with its parameters. None is `NaiveBayes()`.
     folds : int, default=5
+        Number of folds.
+
+    Returns
+    -------
+    NeighbourhoodMap
+        `accuracy`, an array of the grid's shape; `chance`, the accuracy of the most frequent class; the
+        `standard_error` of an accuracy at that level; and the place of the `best`.
+
+    See Also
+    --------
+    class_maps : Maps of class means.
+    save_maps : Writes maps as a picture.
+
+    References
+    ----------
+    .. [1] N. Kriegeskorte, R. Goebel and P. Bandettini (2006). "Information-based functional brain mapping". PNAS 103
+       (10), 3863-3868.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 50)
+    >>> X = rng.normal(size=(100, 5))
+    >>> X[:, 4] += 5 * y  # the class shows at the last place
+    >>> neighbourhood_accuracy(X, y, (5,)).accuracy.round(1)
+    array([0.5, 0.5, 0.5, 1. , 1. ])
     """
     check_whole("radius", radius, 0)
     check_whole("folds", folds, 2)

@@ -97,8 +97,28 @@ class ModelChanges(Struct, frozen=True):
 
 
 def model_changes(old: Any, new: Any) -> ModelChanges:
-    """Compare an old model with a new one; each is an estimator or a fitted model.
+    """Compare an old model with a new one of the same columns.
 
+    Use it after a refit to find the columns, categories and classes that changed. A column's change is how much
+    probability moved: half the sum of absolute differences of its distributions (the total variation distance).
+
+    Parameters
+    ----------
+    old, new : estimator
+        Fitted models, or `fitted_` of them.
+
+    Returns
+    -------
+    ModelChanges
+        `rows` and `parameters` of both, changes of the `schema`, the shares of `classes`, and `columns` with the
+        largest change first, each with `moved`, the answers of both models, and the class in which most moved.
+
+    See Also
+    --------
+    compare : Compares classifiers by their predictions.
+
+    Examples
+    --------
     >>> import softcount as sc
     >>> fruit = [sc.NaiveBayes().fit({"colour": list(c)}, list("aabb")) for c in ("rrgg", "rrgr")]
     >>> [(change.column, round(change.moved, 3)) for change in model_changes(*fruit).columns]

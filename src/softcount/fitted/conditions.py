@@ -187,8 +187,27 @@ def _pieces(value: Any, convert: Convert) -> Pieces:
 
 
 def between(low: Any = None, high: Any = None) -> Condition:
-    """Allow values from low to high, both included; None leaves that end open.
+    """Allow values from low to high, both included.
 
+    Parameters
+    ----------
+    low : number or str, default=None
+        Least value. None leaves this end open.
+    high : number or str, default=None
+        Greatest value. None leaves this end open.
+
+    Returns
+    -------
+    Condition
+        A condition for `given` in `query`, `sample` and `explain`.
+
+    See Also
+    --------
+    above : Values greater than an end.
+    below : Values less than an end.
+
+    Examples
+    --------
     >>> between(100, 200), between(low=5), between(high=5)
     (100 to 200, at least 5, at most 5)
     """
@@ -198,18 +217,76 @@ def between(low: Any = None, high: Any = None) -> Condition:
 
 
 def above(low: Any) -> Condition:
-    """Allow values greater than `low`."""
+    """Allow values greater than `low`.
+
+    Parameters
+    ----------
+    low : number or str
+        The end, which is excluded. A text is read like a cell of the column, such as a date.
+
+    Returns
+    -------
+    Condition
+        A condition for `given`.
+
+    See Also
+    --------
+    between : Values of a range, with both ends.
+    below : Values less than an end.
+
+    Examples
+    --------
+    >>> above(5)
+    above 5
+    """
     return Range(low=low, low_in=False)
 
 
 def below(high: Any) -> Condition:
-    """Allow values less than `high`."""
+    """Allow values less than `high`.
+
+    Parameters
+    ----------
+    high : number or str
+        The end, which is excluded. A text is read like a cell of the column, such as a date.
+
+    Returns
+    -------
+    Condition
+        A condition for `given`.
+
+    See Also
+    --------
+    between : Values of a range, with both ends.
+    above : Values greater than an end.
+
+    Examples
+    --------
+    >>> below(5)
+    below 5
+    """
     return Range(high=high, high_in=False)
 
 
 def any_of(*values: Any) -> Condition:
     """Allow any of several values, or whatever one of several conditions allows.
 
+    Parameters
+    ----------
+    *values : value or Condition
+        Categories, numbers or conditions.
+
+    Returns
+    -------
+    Condition
+        A condition for `given`.
+
+    See Also
+    --------
+    not_ : Everything except some values.
+
+    Examples
+    --------
     >>> any_of("disc", "rim"), any_of(0, above(100))
     (disc or rim, 0 or above 100)
     """
@@ -221,6 +298,22 @@ def any_of(*values: Any) -> Condition:
 def not_(*values: Any) -> Condition:
     """Allow anything except these values and whatever these conditions allow.
 
+    Parameters
+    ----------
+    *values : value or Condition
+        Categories, numbers or conditions.
+
+    Returns
+    -------
+    Condition
+        A condition for `given`.
+
+    See Also
+    --------
+    any_of : Some of several values.
+
+    Examples
+    --------
     >>> not_("disc"), not_("disc", "rim")
     (not disc, not (disc or rim))
     """

@@ -32,8 +32,29 @@ BOTH_WAYS = np.array([[26, 76, 140], [128, 172, 214], [250, 250, 250], [228, 142
 def save_maps(maps: Any, path: Any, centre: float | None = None, title: str = "") -> None:
     """Write one map or a dict of them as a picture: SVG with names and a scale, or PNG with the maps alone.
 
-    Volumes are shown slice by slice along their first axis. All maps share one scale; with a `centre` (and where values
-    lie on both sides of 0, which is the centre then) colours run both ways from it. Places without a value are grey.
+    Volumes are shown slice by slice along their first axis. All maps share one scale. Places without a value are grey.
+
+    Parameters
+    ----------
+    maps : array of 1 to 3 dimensions, or dict of arrays
+        The maps, by name.
+    path : str or path
+        File to write, ending in `.svg` or `.png`.
+    centre : float, default=None
+        Value from which colours run both ways. None is 0 if values lie on both sides of it.
+    title : str, default=''
+        Title above the maps of an SVG.
+
+    See Also
+    --------
+    softcount.images.class_maps : Maps of class means.
+    softcount.images.neighbourhood_accuracy : A map of local accuracy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_maps({"mean": np.eye(3)}, f"{folder}/mean.svg")
     """
     path = Path(path)
     writers = {".svg": _svg, ".png": _png_picture}
