@@ -435,9 +435,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     def marking_words(self, key: Any = None, n: int = 10) -> Any:
         """Return the characteristic words of each class.
 
-        Words are ranked by `evidence`: the gain in marginal log-likelihood from a rate of the word in this class
-        instead of a common one, in nats. A name repeated in one document has little of it, and a word used everywhere
-        almost none.
+        Words are ranked by `evidence`: the log-likelihood ratio, in nats, of a rate of the word in this class against a
+        common rate (half of Dunning's G2). It is low for a name that one document repeats, and almost 0 for a word used
+        everywhere.
 
         Parameters
         ----------
@@ -452,6 +452,11 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             `class`, `column`, `word`, `log_odds` (in this class against the others, in nats), `evidence`, and the
             counts here (`count`) and in the other classes (`elsewhere`). With the Bernoulli model counts are of
             documents.
+
+        References
+        ----------
+        .. [1] T. Dunning (1993). "Accurate methods for the statistics of surprise and coincidence". Computational
+           Linguistics 19 (1), 61-74.
 
         Examples
         --------

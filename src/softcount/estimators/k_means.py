@@ -186,7 +186,7 @@ class KMeans(
     inertia_: float = attribute(
         "inertia", "Cost: the weighted sum of squared distances of the rows from their nearest centres."
     )
-    n_iter_: int = attribute("n_iter", "Number of passes over the rows, of the best initialisation.")
+    n_iter_: int = attribute("n_iter", "Number of iterations, assignment and update, of the last descent.")
     _n_features_out: int = attribute(lambda found: len(found.centres), "The number of columns that `transform` gives.")
     trace_: list[float] = attribute(
         "trace", "Cost after every assignment and every update of the last descent. It never rises."

@@ -300,7 +300,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Raises
         ------
         DataError
-            If a count would fall below zero.
+            If more rows of a class are forgotten than were learned.
         """
         check_is_fitted(self)
         gone = self._more(X, y, sample_weight)
@@ -541,7 +541,20 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Returns
         -------
         DataFrame
-            A line for each part, the most probable first.
+            A line for each part, the most probable first: `part`, `rows`, `of_class`, `share` of the class in the part,
+            `lift` (that share over the one among all rows), `captured` (share of the class up to here) and
+            `lift_so_far`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rows = pd.DataFrame({"cough": ["yes", "yes", "yes", "no", "no", "no"]})
+        >>> classes = ["ill", "ill", "well", "well", "well", "well"]
+        >>> model = NaiveBayes().fit(rows, classes)
+        >>> model.lift(rows, classes, of="ill", parts=2)["lift"]
+        0    2.0
+        1    0.0
+        Name: lift, dtype: float64
         """
         parts, held = check_whole("parts", parts, 1), self._scored(X, y, None, None)
         if of is None and len(self.classes_) != 2:
