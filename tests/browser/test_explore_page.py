@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -19,7 +20,7 @@ SHOWN = "() => [...document.querySelectorAll('#asked .share')].map(x => x.textCo
 
 def bar(name: str, place: int) -> str:
     """Where a level or bar of a column is."""
-    return f'.card:has(h3:text-is("{name}")) .bar >> nth={place}'
+    return f'.card:has(h3:text-is("{name}")) .bar[data-cell="{place}"]'
 
 
 @cache
@@ -93,14 +94,17 @@ def test_the_keyboard_alone_suffices(page: Any) -> None:
     page.page.keyboard.press("ArrowDown")
     page.page.keyboard.press("Enter")
     model = STARS["naive_bayes"]().model
-    assert page.run(SHARES) == pytest.approx(list(model.query("animal", {"colour": "green"}).values()), abs=1e-9)
+    second = page.run("() => document.activeElement.querySelector('.name').textContent")
+    shares = model.query("colour")
+    assert second == sorted(shares, key=lambda level: -shares[level])[1]
+    assert page.run(SHARES) == pytest.approx(list(model.query("animal", {"colour": second}).values()), abs=1e-9)
     page.page.keyboard.press("Delete")
     assert not page.run("() => softcount.state.evidence.some(Boolean)")
     page.page.focus(".card:has(h3:text-is('height')) .bar")
     page.page.keyboard.press("ArrowRight")
     page.page.keyboard.press("Shift+ArrowRight")
     page.page.keyboard.press("Shift+ArrowRight")
-    assert page.run("() => softcount.state.evidence[1].cells.slice(0, 5).join('')") == "01110"
+    assert page.run("() => softcount.state.evidence[1].cells.slice(0, 6).join('')") == "001110"
     page.page.keyboard.press("Control+z")
     page.page.keyboard.press("Control+z")
     assert not page.run("() => softcount.state.evidence.some(Boolean)")
@@ -237,30 +241,89 @@ def test_only_its_own_script_may_run(opened: Any) -> None:
     page.strange.clear()
 
 
+SHOWN_SHARES = "() => [...document.querySelectorAll('#asked .bar')].map(x => [Number(x.dataset.cell), x.title])"
+
+
+def shown_shares(page: Any) -> list[float]:
+    """The class card, in percent, by class."""
+    found = sorted(page.run(SHOWN_SHARES))
+    return [float(re.search(r": [<>]? ?([\d.]+) %, with", title)[1]) for _, title in found]
+
+
+def test_the_class_card_shows_what_predict_says_and_of_ranges_the_average(opened: Any) -> None:
+    explored = STARS["classifier"]()
+    model = explored.model
+    page = opened(model.explore(explored.rows).html).ready()
+    page.page.click(bar("colour", 0))
+    once = model.predict_proba({"colour": ["blue"]})[0]
+    assert shown_shares(page) == pytest.approx(100 * once, abs=0.06)
+    assert "Other columns: naive Bayes" in page.page.inner_text("#source")
+    page.page.click(bar("size", 0), modifiers=["Alt"])
+    sizes = [size for size in model.levels_["size"]][1:]
+    shares = model.query("size", {"colour": "blue"})
+    each = [model.predict_proba({"colour": ["blue"], "size": [size]})[0] for size in sizes]
+    expected = sum(shares[size] * own for size, own in zip(sizes, each, strict=True)) / sum(shares[x] for x in sizes)
+    assert shown_shares(page) == pytest.approx(100 * expected, abs=0.06)
+    assert page.page.locator("#asked .card").count() == 1
+
+
 def test_a_served_page_asks_what_predict_says(opened: Any) -> None:
+    """If the page cannot compute it; otherwise it asks nothing."""
     from threading import Thread
+
+    from msgspec.structs import replace
 
     from softcount.explore import make_explorer
     from softcount.explore.server import PageServer, make_predictor
 
     model = STARS["classifier"]().model
-    with PageServer(make_explorer(model.fitted_), make_predictor(model.fitted_)) as server:
+    whole = make_explorer(model.fitted_)
+    bare = replace(whole, document=whole.document | {"ensemble": None, "asks": True})
+    with PageServer(bare, make_predictor(model.fitted_)) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         page = opened(address=server.address).ready()
         with page.page.expect_response("**/predict"):
             page.page.click(bar("colour", 0))
-        page.page.wait_for_selector("#predict:has-text('ant')")
-        expected, shown = pytest.approx(100 * model.predict_proba({"colour": ["blue"]})[0], abs=0.06), None
+        expected = pytest.approx(100 * model.predict_proba({"colour": ["blue"]})[0], abs=0.06)
         for _ in range(50):  # the answer to the first question, of no cells, may still be there
-            shown = [float(x) for x in re.findall(r"([\d.]+) %", page.page.inner_text("#predict"))]
-            if shown == expected:
+            if shown_shares(page) == expected:
                 break
             page.page.wait_for_timeout(100)
-        assert shown == expected
+        assert shown_shares(page) == expected
         page.page.click(bar("size", 0), modifiers=["Alt"])
-        page.page.wait_for_selector("#predict:has-text('one value')")
+        page.page.wait_for_selector("#source:has-text('one value')")
         assert all(url.endswith("/predict") for url in page.strange)
         page.strange.clear()
         server.shutdown()
         thread.join()
+
+
+def test_numbers_show_the_rows_and_end_where_they_end(opened: Any) -> None:
+    """Grey bars are shares of the rows between the edges; none lies outside the least and the largest number."""
+    explored = STARS["naive_bayes"]()
+    page = opened(explored.model.explore(explored.rows).html).ready()
+    found = page.run("() => softcount.engine.variables.find(x => x.name === 'height')")
+    cells = explored.rows["height"].dropna()
+    assert found["range"] == [cells.min(), cells.max()]
+    edges = [-float("inf"), *found["edges"], float("inf")]
+    expected = [((cells > low) & (cells <= high)).mean() for low, high in pairwise(edges)]
+    assert found["data"] == pytest.approx(expected, abs=1e-6)
+    assert found["data"][0] == found["data"][-1] == 0
+    shown = page.run("() => [...document.querySelectorAll('.plot')].every(x => x.querySelector('.data'))")
+    assert shown
+
+
+def test_a_page_that_is_too_large_leaves_out_rare_categories_and_says_so(monkeypatch: Any, opened: Any) -> None:
+    from softcount.explore import page as pages
+
+    frame = pd.DataFrame({"a": [f"level {i % 400}" for i in range(4000)], "k": [*"ij"] * 2000})
+    explored = sc.NaiveBayes(kinds={"a": "categorical"}).fit(frame, "k").explore()
+    size = len(explored.html)
+    monkeypatch.setattr(pages, "LARGEST", size - 1000)
+    html = explored.html
+    assert len(html) < size - 1000
+    page = opened(html).ready()
+    assert "most frequent categories of a" in page.run("() => document.querySelector('.notes').textContent")
+    shares = page.run("() => Array.from(softcount.engine.answer(softcount.state.evidence).shares[1])")
+    assert sum(shares) == pytest.approx(1.0, abs=1e-9)

@@ -13,7 +13,7 @@ from scipy.stats import norm, poisson
 import softcount as sc
 from explored_models import STARS
 from softcount.core import formulas as fm
-from softcount.explore.numbers import bar_edges, log_shares
+from softcount.explore.numbers import answer_edges, log_shares
 from softcount.families import Setting
 from softcount.fitted.answers import Answer
 
@@ -38,7 +38,7 @@ def test_shares_of_bars_are_differences_of_the_distribution_function(
     family: Any, params: Any, setting: Any, shares: Any
 ) -> None:
     answer = Answer(shares, family, params)
-    edges = bar_edges(answer)
+    edges = answer_edges(answer)
     found = np.exp(log_shares(family, params, setting, edges))
     assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
     below = np.stack([family.cdf(params, edge) for edge in edges], axis=1)

@@ -362,7 +362,7 @@ class TableEstimator(ModelEstimator):
         ExplorePage
             `save("explore.html")` writes it as one file that needs no server.
         """
-        return explore.make_explorer(self._fitted, rows=None if X is None else self._closed(X))
+        return explore.make_explorer(self._recorded(), rows=None if X is None else self._closed(X))
 
     def _warn_of_dependence(self, columns: Any) -> None:
         message = self.fitted_.dependence_warning(columns)

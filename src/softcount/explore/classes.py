@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from softcount.classify.members import Aode, WordModel
-from softcount.core.special import log_of
+from softcount.core.special import log_of, softmax_rows
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
 from softcount.export.scoring_plan import ensemble_terms
@@ -16,14 +17,18 @@ from softcount.families.text import WordFigures
 from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
+from softcount.table.column_summary import TableSummary
 from softcount.table.schema import Key
 from softcount.text import Reading
 
 Document = dict[str, Any]
 
 
-def classes_document(model: Fitted) -> Document:
-    """Describe shares, and for every column the log-probabilities of its categories or bars in each class."""
+def classes_document(model: Fitted, given: TableSummary | None = None) -> Document:
+    """Describe shares, and for every column the log-probabilities of its categories or bars in each class.
+
+    `given` is the summary of the table that came with the model, for histograms.
+    """
     if model.linear is not None:
         raise DataError(
             "this model predicts by logistic regression, which gives sets and ranges no probability. "
@@ -37,7 +42,7 @@ def classes_document(model: Fitted) -> Document:
     blocks: list[Document] = []
     left_out: list[str] = []
     for leaf, weight in zip(leaves, weights, strict=True):
-        own = list(_columns(model, leaf, names))
+        own = list(_columns(model, leaf, names, given))
         if not own or None in own:
             left_out += [names[key] for key in leaf.columns]
             continue
@@ -46,11 +51,7 @@ def classes_document(model: Fitted) -> Document:
             blocks.append(block | {"columns": list(range(len(columns), len(columns) + len(own)))})
         columns += [column | {"weight": float(weight)} for column in own if column is not None]
     start = log_of(model.shares) if model.weights is None else model.weights.bias
-    ensemble, whose = None if model.ensemble is None else ensemble_document(model), None
-    if model.ensemble is not None:
-        whose = "As naive Bayes tells it: what `predict` goes by is too large for this page, or words."
-        if ensemble is not None:
-            whose = "As naive Bayes tells it: `predict`, and its reasons, take one value of a column."
+    ensemble = None if model.ensemble is None else ensemble_document(model)
     calibration: Document | None = None
     if model.calibration is not None and model.calibration.temperature is not None:
         calibration = {"temperature": model.calibration.temperature}
@@ -64,24 +65,19 @@ def classes_document(model: Fitted) -> Document:
         "start": pack(start),
         "columns": columns,
         "blocks": blocks,
-        "notes": [*_notes(model), *note_left_out(left_out)],
+        "notes": [*_notes(model, ensemble), *note_left_out(left_out)],
         "dense": model.weights is None,
         "ensemble": ensemble,
-        "whose": whose,
+        "asks": model.ensemble is not None and ensemble is None,
         "calibration": calibration,
     }
 
 
-def _notes(model: Fitted) -> Iterator[str]:
-    if model.ensemble is not None:
-        yield (
-            "All bars are those of naive Bayes, as `query` tells them, which can say any column from any others. "
-            "`predict` goes by what the classifier learned besides, and may differ."
-        )
+def _notes(model: Fitted, ensemble: Document | None) -> Iterator[str]:
+    if model.ensemble is not None and ensemble is None:
+        yield "The ensemble of the classifier is too large for this page, so naive Bayes answers; `predict` may differ."
     if model.weights is not None:
-        yield "Columns weigh as they were learned to; what is given then has no probability of its own."
-    if model.calibration is not None:
-        yield "Classes and reasons are those of `query`, before calibration; `predict` is calibrated."
+        yield "Columns have learned weights, so what is given has no probability."
 
 
 def note_left_out(names: Sequence[str]) -> list[str]:
@@ -96,7 +92,7 @@ def level_document(levels: Any) -> Document:
     return found if all(isinstance(level, str) for level in plain) else found | {"python": [repr(x) for x in plain]}
 
 
-def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Document | None]:
+def _columns(model: Fitted, leaf: Node, names: dict[Key, str], given: TableSummary | None) -> Iterator[Document | None]:
     words = leaf.family.words_of(leaf.setting)
     if words is not None:
         yield _text_document(model, leaf, words, names[leaf.columns[0]])
@@ -109,7 +105,9 @@ def _columns(model: Fitted, leaf: Node, names: dict[Key, str]) -> Iterator[Docum
         if levels is None and len(leaf.columns) > 1 and _normals(model, leaf) is None:
             yield None
         elif levels is None:
-            number = number_document(model.shares, family, params, leaf, model.schema[key].bounds)
+            tables = (model.record.table, given)
+            seen = [None if table is None else table.column(key) for table in tables]
+            number = number_document(model.shares, family, params, leaf, model.schema[key].bounds, *seen)
             if len(leaf.columns) > 1:
                 number.pop("form", None)  # the block has it
             yield {"name": names[key]} | number
@@ -140,7 +138,7 @@ def _text_document(model: Fitted, leaf: Node, words: WordFigures, name: str) -> 
     params = model.estimates[leaf.key]
     public = leaf.family.public(params, leaf.setting)
     linear = leaf.family.linear(public, leaf.setting) if leaf.family.is_product(public) else None
-    if linear is None or reading.pattern is not None or leaf.family.lacking(params) is not None:
+    if linear is None or not _readable(reading) or leaf.family.lacking(params) is not None:
         return None
     weights, start = linear
     return {
@@ -160,21 +158,59 @@ def _text_document(model: Fitted, leaf: Node, words: WordFigures, name: str) -> 
 
 
 ENSEMBLE_LIMIT = 1_500_000
-"""Bytes of an ensemble in a page; AODE of many cells takes more."""
+"""Bytes of the tables of AODE in a page."""
 
 
 def ensemble_document(model: Fitted) -> Document | None:
-    """Describe the terms of the ensemble's score and their columns; None if they are of words or take too much room."""
+    """Describe the terms of the ensemble's score and their columns; None if a page cannot compute them."""
     assert model.ensemble is not None
     stars = [member for member in model.ensemble.members if isinstance(member, Aode)]
-    # Four bytes for each number and a third more for being text; the page does not compute members of words.
-    words = any(isinstance(member, WordModel) for member in model.ensemble.members)
-    if words or sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
+    texts = model.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
+    # Four bytes for each number and a third more for being text.
+    if sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
+        return None
+    if any(not _readable(model.schema[key].reading) for key in texts):
         return None
     names = labels_in(model)
     columns, terms = ensemble_terms(model)
     return {
         "classes": model.n_groups,
-        "levels": {names[key]: [str(level) for level in model.schema[key].levels] for key in columns.keys},
+        "levels": {names[key]: [str(level) for level in model.schema[key].levels] for key in columns.keys}
+        | {names[key]: [] for key in texts},
         "terms": [formula_document(term, names) for term in terms],
     }
+
+
+def _readable(reading: Reading | None) -> bool:
+    """Whether a page can read words as the model does: it runs no Python expression."""
+    return reading is None or reading.pattern is None
+
+
+OTHERS = "(other categories)"
+
+
+def keep_categories(document: Document, most: int) -> tuple[Document, list[str]]:
+    """Merge all but the most frequent categories of each column; return the document and the names of such columns.
+
+    Columns of blocks stay whole.
+    """
+    start = np.frombuffer(b64decode(document["start"]))
+    shares, joined = (
+        softmax_rows(start[None].copy())[0][0],
+        {at for block in document["blocks"] for at in block["columns"]},
+    )
+    columns, names = [], []
+    for place, column in enumerate(document["columns"]):
+        if column["kind"] != "levels" or place in joined or len(column["levels"]) <= most:
+            columns.append(column)
+            continue
+        parts = np.exp(np.frombuffer(b64decode(column["logs"])).reshape(len(start), -1))
+        kept = np.sort(np.argsort(-(shares @ parts), kind="stable")[:most])
+        rest = np.delete(parts, kept, axis=1).sum(axis=1, keepdims=True)
+        levels = [*(column["levels"][at] for at in kept), OTHERS]
+        own = column | {"levels": levels, "logs": pack(log_of(np.hstack([parts[:, kept], rest])))}
+        if "python" in column:
+            own["python"] = [*(column["python"][at] for at in kept), "None"]
+        columns.append(own | {"merged": True})
+        names.append(column["name"])
+    return document | {"columns": columns}, names

@@ -6,7 +6,7 @@ depends on the state before it, and what a step shows on its own state. Steps th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,10 @@ from softcount.fitted.network import FittedNet
 from softcount.models.nodes import Node
 from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
+from softcount.networks.network import Graph
+from softcount.pictures.text import cell_width
+from softcount.report.graph import place_network
+from softcount.table.column_summary import TableSummary
 from softcount.table.schema import Key, apart, labels
 
 if TYPE_CHECKING:
@@ -30,8 +34,11 @@ ROOM = 2_000_000
 """Cells of a tree that a page may go through: 16 MB, and about 30 ms an answer."""
 
 
-def network_document(model: FittedNet) -> Document:
-    """Describe the discrete nodes with their tables, the numbers below them, and the cliques of their tree."""
+def network_document(model: FittedNet, given: TableSummary | None = None) -> Document:
+    """Describe the discrete nodes with their tables, the numbers below them, the cliques of their tree and the graph.
+
+    `given` is the summary of the table that came with the model, for histograms.
+    """
     net, names = model.net, labels(model.net.graph.names)
     nodes = [_node(model, new, node.key, names) for new, node in enumerate(net.with_levels)]
     leaves: list[Document] = []
@@ -43,13 +50,34 @@ def network_document(model: FittedNet) -> Document:
             node = own.nodes[0]
             params = node.family.scorable(model.estimates[node.key], node.setting)
             [shares] = model.configuration_shares(scope, Evidence(np.full((1, len(net.sizes)), -1)))
-            leaf = number_document(shares, node.family, params, node)
+            tables = (model.record.table, given)
+            seen = [None if table is None else table.column(node.key) for table in tables]
+            leaf = number_document(shares, node.family, params, node, None, *seen)
             leaves.append(leaf | {"name": names[node.key], "scope": list(scope)})
     tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])
     order = [names[net.graph.names[place]] for place in net.graph.order]
     asked = 0 if model.target is None else net.discrete.place(model.target)
     order = [name for name in order if name not in left_out]
-    return _document(nodes, leaves, tree, order, asked, left_out)
+    return _document(nodes, leaves, tree, order, asked, left_out) | {"graph": _graph(net.graph, names)}
+
+
+GRAPH_NODES = 80
+"""Nodes up to which the page draws the graph."""
+NODE_HEIGHT = 40.0
+
+
+def _graph(graph: Graph, names: Mapping[Key, str]) -> Document | None:
+    """Place the nodes by name, and the edges as points from parent to child."""
+    if len(graph.names) > GRAPH_NODES or not graph.edges:
+        return None
+    sizes = [(min(max(124.0, 8.0 * cell_width(names[name]) + 20), 190.0), NODE_HEIGHT) for name in graph.names]
+    placed = place_network(graph, sizes)
+    nodes = [
+        {"name": names[name], "x": round(x), "y": round(y), "width": round(size[0])}
+        for name, (x, y), size in zip(graph.names, placed.corners, sizes, strict=True)
+    ]
+    arcs = [[[round(x, 1), round(y, 1)] for x, y in path] for path in placed.arcs.values()]
+    return {"nodes": nodes, "arcs": arcs, "width": round(placed.size[0]), "height": round(placed.size[1])}
 
 
 def _document(

@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.formulas import Apply, Once, unless_missing, walk
+from softcount.core.formulas import Apply, Once, WordsCode, unless_missing, walk
 from softcount.core.special import log_of, softmax_rows
 from softcount.families import Family, Params, Setting
 from softcount.fitted.answers import Answer
 from softcount.models.nodes import Node
-from softcount.pictures.text import nice_ticks
+from softcount.table.column_summary import ColumnSummary, bar_edges
 
-BARS = 24
-"""Bars of a number, about."""
-WIDE = 60.0
-"""Times that a number's 99 % quantile is its 1 % quantile, from where bars grow with the numbers."""
 LOST = 1e-7
 """Of what lies below a bar, the share that a difference must be to have kept nine digits."""
 HALVINGS = 24
@@ -33,15 +29,31 @@ TERMS = 2_000
 
 
 def number_document(
-    shares: np.ndarray, family: Family, params: Params, node: Node, bounds: tuple[float, float] | None = None
-) -> dict[str, Any]:
+    shares: np.ndarray, family: Family, params: Params, node: Node, bounds: tuple[float, float] | None = None,
+    seen: ColumnSummary | None = None, given: ColumnSummary | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Describe a number: its bars, their log-probability in each class, and its density as a formula if it has one.
 
-    If the column has bounds, `inside` has the probability of each bar in each group truncated to them.
+    If the column has bounds, `inside` has the probability of each bar in each group truncated to them. `seen` is the
+    summary of the column in training, which chooses the bars; `data` are the shares of the bars there, or in `given`.
+    With `hidden`, the outermost bars lie outside the range of the data.
     """
     answer = Answer(shares, family, params, bounds=bounds)
-    edges = bar_edges(answer)
-    found: dict[str, Any] = {"kind": "number", "whole": family.whole_numbers, "edges": edges.tolist()}
+    edges = answer_edges(answer)
+    found: dict[str, Any] = {"kind": "number", "whole": family.whole_numbers}
+    known = seen if seen is not None and seen.bars else given
+    whole = known is not None and all(edge == round(edge) for edge in known.bars)
+    if known is not None and known.in_bars and sum(known.in_bars) and (whole or not family.whole_numbers):
+        edges = np.array(known.bars)
+        drawn = given if given is not None and given.bars == known.bars else known
+        found["data"] = [round(part / max(sum(drawn.in_bars), 1), 6) for part in drawn.in_bars]
+        found["range"] = [known.quantiles[0], known.quantiles[-1]]
+        if (
+            not family.whole_numbers and known.bars[-1] < known.quantiles[-1]
+        ):  # what the model has outside the range of the data is not drawn
+            edges = np.array([np.nextafter(known.quantiles[0], -np.inf), *known.bars, known.quantiles[-1]])
+            found["data"], found["hidden"] = [0.0, *found["data"], 0.0], True
+    found["edges"] = edges.tolist()
     found["logs"] = pack(log_shares(family, params, node.setting, edges))
     if answer.truncated:
         below = np.stack([answer.group_cdfs(edge) for edge in (-np.inf, *edges, np.inf)], axis=1)
@@ -64,7 +76,10 @@ def formula_document(of: Any, names: Mapping[Any, str], field: str = "") -> Any:
     if isinstance(of, Once):
         return formula_document(of.of, names)
     if isinstance(of, Struct):
-        own = {name: formula_document(getattr(of, name), names, name) for name in of.__struct_fields__}
+        # Four bytes are enough for the many words of a document, as in the document of a text.
+        fields = {name: getattr(of, name) for name in of.__struct_fields__}
+        narrow = {"table": "given"} if isinstance(fields.get("code"), WordsCode) else {}
+        own = {name: formula_document(part, names, narrow.get(name, name)) for name, part in fields.items()}
         return {"is": type(of).__name__, **own}
     if isinstance(of, dict):
         return {name: formula_document(part, names) for name, part in of.items()}
@@ -73,23 +88,11 @@ def formula_document(of: Any, names: Mapping[Any, str], field: str = "") -> Any:
     return pack(of, narrow=field == "given") if isinstance(of, np.ndarray) else of
 
 
-def bar_edges(answer: Answer) -> np.ndarray:
-    """Choose where bars meet: at round numbers from the 1 % to the 99 % quantile; the outer bars have no end.
-
-    A bar holds its upper edge and not its lower one. Few whole numbers have a bar each.
-    """
-    low, high = answer.quantile(0.01), answer.quantile(0.99)
-    if answer.family.whole_numbers:
-        low, high = max(np.floor(low) - 1.0, 0.0), np.ceil(high)
-        step = max(1.0, np.ceil((high - low) / BARS))
-        return np.arange(low, high + step / 2, step)
-    if low > 0 and high > WIDE * low:
-        powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-        if len(powers) <= BARS:
-            parts = (1.0, 2.0, 5.0) if len(powers) > 4 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-            found = np.array([float(f"{part}e{int(power)}") for power in powers for part in parts])
-            return found[np.searchsorted(found, low, "right") - 1 : np.searchsorted(found, high) + 1]
-    return np.unique(np.asarray(nice_ticks(low, high, BARS)))
+def answer_edges(answer: Answer) -> np.ndarray:
+    """Choose where bars meet from the model alone."""
+    ends = answer.bounds if answer.truncated else None
+    low, middle, high = map(answer.quantile, (0.01, 0.5, 0.99))
+    return bar_edges(low, middle, high, answer.family.whole_numbers, ends)
 
 
 def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarray) -> np.ndarray:

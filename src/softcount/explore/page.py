@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -11,9 +13,12 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError
+from softcount.explore.classes import classes_document, keep_categories
+from softcount.explore.network import chain_document, network_document, states_document
 from softcount.files import atomic_writer
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
@@ -21,12 +26,13 @@ from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.network_rows import shown_cells
 from softcount.pictures.drawing import markup
-from softcount.pictures.text import format_count
+from softcount.pictures.text import format_count, format_list, format_number, format_share
 from softcount.report.html import STYLE, content_policy, html_document
 from softcount.table import Table, document_at
+from softcount.table.column_summary import TableSummary, summarise
 from softcount.table.schema import labels
 
-SCRIPTS = ("numbers", "calibration", "words", "formula", "star", "network", "evidence", "page", "begin")
+SCRIPTS = ("numbers", "calibration", "words", "formula", "star", "network", "evidence", "graph", "page", "begin")
 """Names of the files of the page's code, in the order in which they need each other."""
 LARGEST = 3_000_000
 """Bytes of a page: a larger one takes a browser seconds to read, and is hard to mail."""
@@ -58,18 +64,23 @@ class ExplorePage(Struct, frozen=True):
 
     @property
     def html(self) -> str:
-        """The page as text; refused if it is larger than 3 MB."""
-        found = page_html(self)
-        size = len(found.encode())
-        if size > LARGEST:
-            raise DataError(
-                f"the page would take {size / 1e6:.1f} MB, and a page of more than {LARGEST / 1e6:.0f} MB is slow to "
-                "open and to send.\n  Let a server on this machine answer: "
-                + remedies.either(
-                    "in a shell, softcount explore MODEL --serve", f"softcount explore {self.model_name} --serve"
-                )
+        """The page as text.
+
+        A page of more than 3 MB leaves out rows, rare categories and the ensemble, and a note says so. If that is not
+        enough, the page is refused.
+        """
+        for page in shrinking(self):
+            found = page_html(page)
+            size = len(found.encode())
+            if size <= LARGEST:
+                return found
+        raise DataError(
+            f"the page would take {size / 1e6:.1f} MB, and a page of more than {LARGEST / 1e6:.0f} MB is slow to "
+            "open and to send.\n  Let a server on this machine answer: "
+            + remedies.either(
+                "in a shell, softcount explore MODEL --serve", f"softcount explore {self.model_name} --serve"
             )
-        return found
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, completely or not at all.
@@ -84,42 +95,87 @@ class ExplorePage(Struct, frozen=True):
             file.write(found)
 
 
+def shrinking(page: ExplorePage) -> Iterator[ExplorePage]:
+    """Yield the page, and then smaller ones that say what they leave out."""
+    yield page
+    document, held = page.document, page.rows
+    if held is not None and len(held["cells"]) > FEW_ROWS:
+        held = held | {"cells": held["cells"][:FEW_ROWS]}
+        yield replace(page, rows=held)
+    if document["kind"] != "star":
+        return
+    short = f"To stay below {LARGEST / 1e6:.0f} MB, this page"
+    for most in (200, 60, 25):
+        smaller, names = keep_categories(document, most)
+        if names:
+            note = f"{short} has the {most} most frequent categories of {format_list(names)}; the others are one bar."
+            yield replace(page, rows=held, document=smaller | {"notes": [note, *document["notes"]]})
+    smaller, names = keep_categories(document, most)
+    note = f"{short} leaves out the ensemble, so naive Bayes answers; `predict` may differ."
+    note += f" It has the {most} most frequent categories of {format_list(names)}." if names else ""
+    yield replace(
+        page, rows=None, document=smaller | {"ensemble": None, "asks": True, "notes": [note, *document["notes"]]}
+    )
+
+
 def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: str = "") -> ExplorePage:
     """Make the page of a fitted model; `name` is its file, and the first of `rows` can be loaded in the page.
 
-    A `note` says what the model stands for, if it is not what the file holds; `query` does not know it then.
+    Histograms show the rows, or those that the model was learned from. A `note` says what the model stands for, if it
+    is not what the file holds; `query` does not know it then.
     """
-    document = describe_model(model)
+    tables = isinstance(model, Fitted) or hasattr(model, "net")
+    summary = None
+    if rows is not None and tables and not getattr(model, "bag", False):
+        summary = summarise(rows.chunks(), model.schema, model.record.table)
+    document = describe_model(model, summary)
     if note:
         document |= {"notes": [note, *document["notes"]], "elsewhere": False}
     held = None if rows is None else _first_rows(model, rows)
-    return ExplorePage(f"Explore {Path(name).stem}", document, name, held)
+    origin = model.record.provenance if tables else None
+    table = "" if origin is None else Path(origin.data).name
+    target = getattr(model, "target", None) if tables else None
+    # A frame in Python has no name; the file of the model often has that of the table.
+    table = table if Path(table).suffix else "" if name == "model.sc" else Path(name).stem
+    subject = " in ".join(text for text in (str(target or ""), table) if text) or "a model"
+    document |= {"facts": _facts(model, name)}
+    return ExplorePage(f"Explore {subject}", document, name, held)
 
 
-def describe_model(model: Any) -> dict[str, Any]:
-    def learned(rows: float, what: str) -> str:
-        return f", learned from {format_count(rows, what)}" if rows > 0 else ""
-
+def describe_model(model: Any, given: TableSummary | None = None) -> dict[str, Any]:
     if isinstance(model, Fitted):
-        from softcount.explore.classes import classes_document
-
-        found = classes_document(model)
-        what = f"{found['target']['name']} and {format_count(len(found['columns']), 'column')}"
-        lead = f"{what}{learned(model.counts.rows, 'row')}: any from any others. Model: {model.answering_model}."
-        warning = model.dependence_warning()
-        return found | {"lead": lead, "notes": [*([warning] if warning else []), *found["notes"]]}
+        found, warning = classes_document(model, given), model.dependence_warning()
+        own = {"answers": model.answering_model, "notes": [*([warning] if warning else []), *found["notes"]]}
+        lead = f"{format_count(len(found['columns']), 'column')} and {found['target']['name']}"
+        return found | own | {"lead": lead}
     if hasattr(model, "net"):
-        from softcount.explore.network import network_document
-
-        found = network_document(model)
-        what = f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"
-        return found | {"lead": f"{what}{learned(model.counts.rows, 'row')}: any from any others."}
-    from softcount.explore.network import chain_document, states_document
-
+        found = network_document(model, given)
+        return found | {"lead": f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"}
     found = states_document(model.fitted_) if hasattr(model, "fitted_") else chain_document(model)
     steps = model.counts_.rows if hasattr(model, "fitted_") else model.counts_.steps
-    what = f"The first {found.pop('steps')} steps of a sequence"
-    return found | {"lead": f"{what}{learned(steps, 'step')}: any from any others, before and after."}
+    learned = f", learned from {format_count(steps, 'step')}" if steps > 0 else ""
+    return found | {"lead": f"The first {found.pop('steps')} steps of a sequence{learned}"}
+
+
+def _facts(model: Any, name: str) -> list[tuple[str, str, str]]:
+    """Say how good the model is and how old, as (name, figure, remark)."""
+    found = []
+    tried = model.record.evaluation if hasattr(model, "record") else None
+    rows, how = model.counts.rows if hasattr(model, "counts") else 0, "in training"
+    if tried is not None:
+        found += [
+            ("Accuracy", format_share(tried.accuracy), f"majority class {format_share(tried.baseline_accuracy)}"),
+            ("Log-loss", format_number(tried.log_loss, 3), f"baseline {format_number(tried.baseline_log_loss, 3)}"),
+        ]
+        how = tried.how
+    elif isinstance(model, Fitted) and model.classes is None:
+        found.append(("Classes", str(model.n_groups), "found in the rows"))
+    if rows > 0:
+        found.append(("Rows", format_number(rows), how))
+    if Path(name).is_file():
+        made = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC).date().isoformat()
+        found.append(("Model of", made, Path(name).name))
+    return found
 
 
 def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
@@ -135,10 +191,19 @@ def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
     text = json.dumps(held, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     # Nothing in the JSON can end the element it stands in, or begin another.
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    notes = "".join(f'<p class="quiet">{markup(note)}</p>' for note in page.document["notes"])
+    notes, facts = page.document["notes"], page.document.get("facts", ())
+    listed = "".join(f'<p class="quiet">{markup(note)}</p>' for note in notes)
+    if listed:
+        heading = f"{format_count(len(notes), 'note')} on this model"
+        listed = f'<details class="notes"><summary>{heading}</summary>{listed}</details>'
+    figures = "".join(
+        f"<div><dt>{markup(what)}</dt><dd><b>{markup(figure)}</b> <span>{markup(remark)}</span></dd></div>"
+        for what, figure, remark in facts
+    )
+    figures = f'<dl class="facts">{figures}</dl>' if facts else ""
     rows = "" if page.rows is None else _asset("rows.html").format(count=len(page.rows["cells"]))
     title, lead = markup(page.title), markup(page.document["lead"])
-    body = _asset("body.html").format(title=title, lead=lead, notes=notes, rows=rows)
+    body = _asset("body.html").format(title=title, lead=lead, facts=figures, notes=listed, rows=rows)
     body += f'<script type="application/json" id="model">{text}</script>'
     policy = page_policy(reach=asking is not None)
     return html_document(page.title, body, _styles(), [script()], policy)
@@ -164,8 +229,8 @@ def script() -> str:
     return '"use strict";\n{\n' + "\n".join(_asset(f"{name}.js") for name in SCRIPTS) + "}\n"
 
 
-FIRST_ROWS = 200
-"""Rows of the table that go into a page."""
+FIRST_ROWS, FEW_ROWS = 200, 20
+"""Rows of the table that go into a page, and into one that would be too large."""
 
 
 def _first_rows(model: Fitted | FittedNet, table: Table) -> dict[str, Any]:

@@ -144,9 +144,10 @@ def _check_column(found: ColumnSummary, spec: Field, rows: int) -> None:
     _require(found.key == spec.key, f"it summarises {found.key!r:.40}, not {name}")
     _require(found.there + found.missing + found.unseen == rows, f"the cells of {name} are not as many as the rows")
     _require(list(found.quantiles) == sorted(found.quantiles), f"the quantiles of {name} are out of order")
-    edges, bins = list(found.edges), found.in_bins
-    ordered = edges == sorted(set(edges)) and len(bins) in (0, len(edges) + 1)
-    _require(ordered and sum(bins) <= rows, f"the bins of {name} are out of order")
+    for given, bins in ((found.edges, found.in_bins), (found.bars, found.in_bars)):
+        edges = list(given)
+        ordered = edges == sorted(set(edges)) and len(bins) in (0, len(edges) + 1)
+        _require(ordered and sum(bins) <= rows, f"the bins of {name} are out of order")
     places = [at for at, _ in found.levels]
     known = all(0 <= at < len(spec.levels) for at in places) and len(set(places)) == len(places)
     sound = known and sum(n for _, n in found.levels) <= found.there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import cos, hypot, pi, sin
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,7 @@ from msgspec import Struct
 from softcount.networks.network import Graph, Name
 from softcount.pictures.drawing import SMALL, Drawing, Point, class_tone, fit_text
 from softcount.pictures.text import cell_width, clip, format_count, printable, wrap_list
-from softcount.report.graph_layout import GraphLayout, lay_out
+from softcount.report.graph_layout import lay_out
 from softcount.report.page import WIDTH
 
 DRAWN_NODES = 40
@@ -183,44 +183,55 @@ class NetworkPicture(Struct, frozen=True):
 
     def draw(self) -> Drawing:
         names = [clip(monitor.name, NAME_LIMIT) for monitor in self.monitors]
-        widths = [
-            BOX if monitor.lines else max(40.0, 7.8 * cell_width(name) + 18)
+        sizes = [
+            (BOX if monitor.lines else max(40.0, 7.8 * cell_width(name) + 18), HEAD + LINE * len(monitor.lines) + 6)
             for monitor, name in zip(self.monitors, names, strict=True)
         ]
-        layout = lay_out(self.graph, widths, GAP)
-        heights = [HEAD + LINE * len(monitor.lines) + 6 for monitor in self.monitors]
-        tall = [0.0] * layout.layers
-        for layer, height in zip(layout.layer, heights, strict=True):
-            tall[layer] = max(tall[layer], height)
-        tops = list(accumulate((height + BETWEEN for height in tall), initial=8.0))
-        drawing = Drawing(layout.width + 16, tops[-1] - BETWEEN + 4 if tall else 12.0, self.description)
-        self._add_arcs(drawing, layout, tops, heights)
-        for node, monitor in enumerate(self.monitors):
-            corner = (layout.x[node] + 8 - widths[node] / 2, tops[layout.layer[node]])
-            _add_box(drawing, monitor, names[node], corner, (widths[node], heights[node]))
-        return drawing
-
-    def _add_arcs(self, drawing: Drawing, layout: GraphLayout, tops: Sequence[float], heights: Sequence[float]) -> None:
+        placed = place_network(self.graph, sizes)
+        drawing = Drawing(*placed.size, self.description)
         most = max(self.nats.values(), default=0.0) or 1.0
-        for route in layout.routes:
-            nats = self.nats.get((route.parent, route.child))
-            points = [(layout.x[route.parent] + 8, tops[layout.layer[route.parent]] + heights[route.parent])]
-            for x, layer in route.bends:
-                points += [(x + 8, tops[layer]), (x + 8, tops[layer + 1] - BETWEEN)]
-            points.append((layout.x[route.child] + 8, tops[layout.layer[route.child]] - 7))
-            path: list[Point] = []
-            for place, ((x, y), (to_x, to_y)) in enumerate(pairwise(points)):
-                parts = [k / 10 for k in range(11)]
-                # Between layers a line leaves and arrives straight down; past a layer it is straight.
-                path += [
-                    (x + (to_x - x) * (t if place % 2 else t * t * (3 - 2 * t)), y + (to_y - y) * t) for t in parts
-                ]
+        for edge, path in placed.arcs.items():
+            nats = self.nats.get(edge)
             drawing.line(path, "muted", 1.2 if nats is None else 0.8 + WIDEST_ARC * nats / most, strength=0.7)
-            x, y = points[-1]
+            x, y = path[-1]
             drawing.area([(x - 4.5, y - 2), (x + 4.5, y - 2), (x, y + 7)], "muted")
+        for monitor, name, corner, size in zip(self.monitors, names, placed.corners, sizes, strict=True):
+            _add_box(drawing, monitor, name, corner, size)
+        return drawing
 
     def plot(self, ax: Any) -> None:
         self.draw().plot(ax)
+
+
+class PlacedNetwork(NamedTuple):
+    """The upper left corner of each box, the path of each edge by its nodes, and the size of it all, in pixels."""
+
+    corners: list[Point]
+    arcs: dict[tuple[int, int], list[Point]]
+    size: Point
+
+
+def place_network(graph: Graph, sizes: Sequence[Point]) -> PlacedNetwork:
+    """Place boxes of these sizes in layers, and the edges between them."""
+    widths, heights = ([size[side] for size in sizes] for side in (0, 1))
+    layout = lay_out(graph, widths, GAP)
+    tall = [0.0] * layout.layers
+    for layer, height in zip(layout.layer, heights, strict=True):
+        tall[layer] = max(tall[layer], height)
+    tops = list(accumulate((height + BETWEEN for height in tall), initial=8.0))
+    corners = [(x + 8 - width / 2, tops[layer]) for x, layer, width in zip(layout.x, layout.layer, widths, strict=True)]
+    arcs: dict[tuple[int, int], list[Point]] = {}
+    for route in layout.routes:
+        points = [(layout.x[route.parent] + 8, tops[layout.layer[route.parent]] + heights[route.parent])]
+        for x, layer in route.bends:
+            points += [(x + 8, tops[layer]), (x + 8, tops[layer + 1] - BETWEEN)]
+        points.append((layout.x[route.child] + 8, tops[layout.layer[route.child]] - 7))
+        path = arcs[route.parent, route.child] = []
+        for place, ((x, y), (to_x, to_y)) in enumerate(pairwise(points)):
+            parts = [k / 10 for k in range(11)]
+            # Between layers a line leaves and arrives straight down; past a layer it is straight.
+            path += [(x + (to_x - x) * (t if place % 2 else t * t * (3 - 2 * t)), y + (to_y - y) * t) for t in parts]
+    return PlacedNetwork(corners, arcs, (layout.width + 16, tops[-1] - BETWEEN + 4 if tall else 12.0))
 
 
 def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Point) -> None:

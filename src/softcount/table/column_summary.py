@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from softcount.core.ranges import Amount
 from softcount.core.special import mixed
+from softcount.pictures.text import nice_ticks
 from softcount.table.chunk import Chunk, Repeats, RowUnits, Settled, Split
-from softcount.table.schema import Field, Key, Schema
+from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
     from softcount.table.table import Table
@@ -39,8 +40,8 @@ class ColumnSummary(Struct, frozen=True):
     """Summary of one column: the number of cells that hold a value, are missing, or hold an unseen category.
 
     Numeric columns (and the lengths of documents, in words) have 21 quantiles, and `in_bins` counts `looked_at` rows
-    between their distinct values. Categorical columns have the counts of the most frequent categories, by place in the
-    schema.
+    between their distinct values; `in_bars` counts them between the round numbers `bars`, for histograms. Categorical
+    columns have the counts of the most frequent categories, by place in the schema.
     """
 
     key: Key
@@ -51,6 +52,8 @@ class ColumnSummary(Struct, frozen=True):
     edges: tuple[float, ...] = ()
     in_bins: tuple[Amount, ...] = ()
     levels: tuple[tuple[int, Amount], ...] = ()
+    bars: tuple[float, ...] = ()
+    in_bars: tuple[Amount, ...] = ()
 
     @property
     def looked_at(self) -> int:
@@ -200,9 +203,62 @@ class _RunningSummary:
         before = None if like is None else like.column(spec.key)
         quantiles = tuple(np.quantile(cells, STEPS).tolist()) if len(cells) else ()
         edges = before.edges if before is not None and before.edges else tuple(np.unique(quantiles).tolist())
+        bars = () if before is None else before.bars
+        if not bars and len(cells):
+            low, middle, high = np.quantile(cells, (0.01, 0.5, 0.99)).tolist()
+            # A number that a twentieth of the cells share at the foot, such as 0, has a bar of its own.
+            least = np.nextafter(quantiles[0], -np.inf) if quantiles[1] == quantiles[0] else quantiles[0]
+            bars = tuple(bar_edges(low, middle, high, spec.kind is Kind.COUNT, (least, quantiles[-1])).tolist())
         return ColumnSummary(
-            spec.key, self.rows - missing, missing, 0, quantiles, edges, counted_between(cells, edges)
+            spec.key, self.rows - missing, missing, 0, quantiles, edges, counted_between(cells, edges),
+            bars=bars, in_bars=counted_between(cells, bars) if bars else (),
         )  # fmt: skip
+
+
+BARS = 24
+"""Bars of a number, about."""
+WIDE = 60.0
+"""Times that a number's 99 % quantile is its 1 % quantile, from where bars may grow with the numbers."""
+SKEWED = 0.2
+"""The share of the way between these quantiles that the median then has passed at most."""
+
+
+def bar_edges(
+    low: float, middle: float, high: float, whole: bool, ends: tuple[float, float] | None = None
+) -> np.ndarray:
+    """Choose where the bars of a histogram meet: at round numbers between two quantiles; the outer bars have no end.
+
+    Bars grow with skewed numbers, whose median is near the lower quantile.
+
+    A bar holds its upper edge and not its lower one. Few whole numbers have a bar each. No bar lies outside the least
+    and the largest number, if these `ends` are known.
+
+    >>> bar_edges(0.5, 3.0, 8.0, True, (0.0, 9.0))
+    array([0., 1., 2., 3., 4., 5., 6., 7., 8.])
+    """
+    found = None
+    if whole:
+        low, high = max(np.floor(low) - 1.0, 0.0), np.ceil(high)
+        step = max(1.0, np.ceil((high - low) / BARS))
+        found = np.arange(low, high + step / 2, step)
+    elif low > 0 and high > WIDE * low and middle < low + SKEWED * (high - low):
+        found = _growing_edges(low, high)
+    if found is None:
+        found = np.unique(np.asarray(nice_ticks(low, high, BARS)))
+    if ends is not None:
+        inside = found[(found >= ends[0]) & (found < ends[1])]
+        inside = inside[1:] if len(inside) > 1 and inside[0] == ends[0] and not whole else inside
+        found = inside if len(inside) else found[:1]
+    return found
+
+
+def _growing_edges(low: float, high: float) -> np.ndarray | None:
+    powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    if len(powers) > BARS:
+        return None
+    parts = (1.0, 2.0, 5.0) if len(powers) > 4 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    found = np.array([float(f"{part}e{int(power)}") for power in powers for part in parts])
+    return found[np.searchsorted(found, low, "right") - 1 : np.searchsorted(found, high) + 1]
 
 
 def counted_between(cells: np.ndarray, edges: tuple[float, ...]) -> tuple[int, ...]:

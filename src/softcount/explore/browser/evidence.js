@@ -13,9 +13,19 @@ function cellsOf(size, chosen) {
 
 const shortNumber = (x) => String(Number(x.toPrecision(6)));
 
+/** Bars outside the range of the data are not drawn: each goes with the bar next to it. */
+function withHidden({ hidden, size }, e) {
+  if (!hidden || !e || !e.cells) return e;
+  const cells = Uint8Array.from(e.cells);
+  [cells[0], cells[size - 1]] = [cells[1], cells[size - 2]];
+  return cells.some(Boolean) && !cells.every(Boolean) ? { cells } : null;
+}
+
 /** A bar in words. Bars of whole numbers say which numbers they hold. */
 function barName(variable, c) {
-  const { edges, whole } = variable;
+  const { edges, whole, hidden } = variable;
+  if (hidden && c === 1) return edges[1] === variable.range[0] ? shortNumber(edges[1]) : `at most ${shortNumber(edges[1])}`;
+  if (hidden && c === edges.length - 1) return `above ${shortNumber(edges[c - 1])}`;
   if (c === 0) return whole ? `up to ${shortNumber(edges[0])}` : `at most ${shortNumber(edges[0])}`;
   if (c === edges.length) return `above ${shortNumber(edges[c - 1])}`;
   const low = whole ? edges[c - 1] + 1 : edges[c - 1];
@@ -39,6 +49,7 @@ function saidEvidence(variable, e) {
   const chosen = chosenCells(e);
   if (variable.kind === "number") {
     const range = rangeOf(variable, chosen);
+    if (variable.hidden && chosen.join() === "0,1") return barName(variable, 1);
     if (range && range[0] === -Infinity) return `at most ${shortNumber(range[1])}`;
     if (range && range[1] === Infinity) return `above ${shortNumber(range[0])}`;
     if (range && chosen.length > 1) return `${shortNumber(variable.whole ? range[0] + 1 : range[0])} to ${shortNumber(range[1])}`;

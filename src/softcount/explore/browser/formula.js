@@ -41,12 +41,26 @@ const FORMULAS = {
     return shared(columns, (row, k) => (tests.every((test) => test.holds(row, k)) ? then : otherwise).value(row, k));
   },
   LookUp(doc) {
+    if (doc.code.is === "WordsCode") return readWords(doc);
     const [code, table] = [readCode(doc.code), unpacked(doc.table)];
     return shared(code.columns, (row, k) => table[code.at(row) * row.classes + k]);
   },
   BlockDensity: readBlockDensity,
   AodeMean: readAodeMean,
 };
+
+const WORD_WEIGHTS = { once: () => 1, times: (n) => n, log: (n) => Math.log(1 + n), square: (n) => Math.log(1 + n) ** 2 };
+
+/** The weighted sum of a table over the words of a document; a table of one column serves all classes. */
+function readWords({ code: { key, each }, table: packed }) {
+  const table = unpacked(packed, true);
+  let width = 0;
+  function tell(row, k, times, add) {
+    width ||= table.length / row.vocabulary(key);
+    for (const [place, count] of row.words(key)) add(key, k, times * WORD_WEIGHTS[each](count) * table[place * width + (width > 1 ? k : 0)], place);
+  }
+  return { columns: [key], value: (row, k) => totalOf(tell, row, k), tell };
+}
 
 /** A formula of which all columns have an equal share. */
 function shared(columns, value) {
@@ -56,7 +70,7 @@ function shared(columns, value) {
 }
 
 function readTest(doc) {
-  if (doc.is === "Missing") return { columns: [doc.key], holds: (row) => Number.isNaN(row.number(doc.key)) === doc.wanted };
+  if (doc.is === "Missing") return { columns: [doc.key], holds: (row) => row.missing(doc.key) === doc.wanted };
   const [left, right] = [readFormula(doc.left), readFormula(doc.right)];
   const compare = doc.sign === "<" ? (a, b) => a < b : (a, b) => a === b;
   return { columns: [...left.columns, ...right.columns], holds: (row, k) => compare(left.value(row, k), right.value(row, k)) };
@@ -138,7 +152,7 @@ function totalOf(tell, row, k) {
 /** The log-density of a number in one group, up to what no group changes. */
 function density({ form, least, groups }, x, k) {
   if (x < (least ?? -Infinity)) return -Infinity;
-  const found = form.value({ number: () => x, classes: groups }, k);
+  const found = form.value({ number: () => x, missing: () => Number.isNaN(x), classes: groups }, k);
   return found > IMPOSSIBLE ? found : -Infinity;
 }
 
@@ -151,16 +165,25 @@ function readEnsemble(doc, variables) {
   function rowOf(evidence) {
     const given = (name) => evidence[places.get(name)] ?? null;
     const text = (name, e) => (e.cells ? variables[places.get(name)].levels[chosenCells(e)[0]] : String(e.value));
+    const counts = new Map();
+    function words(name) {
+      const e = given(name);
+      if (e && !counts.has(name)) counts.set(name, wordCounts(variables[places.get(name)], e.text));
+      return e ? counts.get(name) : new Map();
+    }
+    const number = (name) => (given(name) ? Number("value" in given(name) ? given(name).value : text(name, given(name))) : NaN);
     return {
       classes: doc.classes,
-      number: (name) => (given(name) ? Number("value" in given(name) ? given(name).value : text(name, given(name))) : NaN),
+      number,
       level: (name) => (given(name) ? doc.levels[name].indexOf(text(name, given(name))) + 1 : 0),
+      missing: (name) => (given(name) && "text" in given(name) ? false : Number.isNaN(number(name))),
+      words,
+      vocabulary: (name) => variables[places.get(name)].words.length,
     };
   }
 
-  /** What each column adds to the classes' scores, and what none of them does; null where something given is not one value. */
-  function parts(evidence, asked) {
-    if (!singleCells(variables, evidence, asked)) return null;
+  /** What each column adds to the classes' scores, and what none of them does, for a row of single values. */
+  function parts(evidence) {
     const row = rowOf(evidence);
     const start = new Float64Array(doc.classes);
     const columns = new Map(names.map((name) => [name, { name, at: places.get(name), scores: new Float64Array(doc.classes) }]));
@@ -169,10 +192,16 @@ function readEnsemble(doc, variables) {
     return { start, columns: [...columns.values()] };
   }
 
-  /** The probability of each class, as predict has it; null as above. */
-  function predicted(evidence, asked) {
-    const found = parts(evidence, asked);
-    return found && sharesOf(found.start.map((score, k) => found.columns.reduce((sum, { scores }) => sum + scores[k], score)));
+  /** What each word of a document adds for one class against another. */
+  function wordOdds(evidence, at, ours, theirs) {
+    const row = rowOf(evidence);
+    const odds = new Map();
+    for (const term of terms)
+      for (const [k, sign] of [[ours, 1], [theirs, -1]])
+        term.tell(row, k, sign, (column, _, x, word) => word !== undefined && places.get(column) === at && odds.set(word, (odds.get(word) ?? 0) + x));
+    return odds;
   }
-  return { parts, predicted };
+
+  const logsOf = ({ start, columns }) => start.map((score, k) => columns.reduce((sum, { scores }) => sum + scores[k], score));
+  return { parts, wordOdds, predicted: (evidence) => sharesOf(logsOf(parts(evidence))) };
 }

@@ -18,6 +18,18 @@ function percent(share) {
   return `${(100 * share).toFixed(1)} %`;
 }
 
+/** A name that may break after the marks inside it, and in no word. */
+const breaking = (name) => name.split(/(?<=[_.\-/:])/).flatMap((part, place) => (place ? [made("wbr"), part] : [part]));
+
+/** Levels as people look for them: numbers by value, intervals as they follow each other, others by share. */
+function sortedLevels({ levels, cuts }, shares) {
+  const places = [...levels.keys()];
+  if (cuts) return places;
+  const values = levels.map((level) => (level.trim() === "" ? NaN : Number(level)));
+  if (values.every(Number.isFinite)) return places.sort((a, b) => values[a] - values[b]);
+  return places.sort((a, b) => shares[b] - shares[a] || a - b);
+}
+
 const signed = (x) => Math.abs(x) < 0.005 ? "0.00" : `${x < 0 ? "−" : "+"}${Number.isFinite(x) ? Math.abs(x).toFixed(2) : "∞"}`;
 const MANY_LEVELS = 60;
 
@@ -27,10 +39,12 @@ function startPage(engine, info) {
   const nothing = engine.answer(state.evidence).shares;
   const at = (id) => document.getElementById(id);
   const cards = variables.map((variable, place) => makeCard(variable, place));
+  const graph = info.model.graph && makeGraph(info.model.graph, variables, goTo);
 
   // -- changing what is given
 
-  function change(place, e) {
+  function change(place, given) {
+    const e = withHidden(variables[place], given);
     state.past.push(state.evidence);
     state.evidence = state.evidence.map((old, other) => (other === place ? e : old));
     state.against = null;
@@ -69,9 +83,12 @@ function startPage(engine, info) {
       const others = chosen.includes(cell) ? chosen.filter((c) => c !== cell) : [...chosen, cell];
       return change(place, cellsOf(variable.size, others));
     }
-    const same = chosen && chosen.length === 1 && chosen[0] === cell;
+    const same = chosen && chosen.includes(cell) && card(place).every((other) => other === cell || !chosen.includes(other));
     return change(place, same ? null : cellsOf(variable.size, [cell]));
   }
+
+  /** The bars of a variable that are drawn. */
+  const card = (place) => cards[place].bars.map(({ cell }) => cell);
 
   function pickRange(place, from, to) {
     const [low, high] = from < to ? [from, to] : [to, from];
@@ -81,10 +98,10 @@ function startPage(engine, info) {
   // -- a card for every variable
 
   function makeCard(variable, place) {
-    const title = made("h3", { id: `name-${place}` }, variable.name);
+    const title = made("h3", { id: `name-${place}` }, ...breaking(variable.name));
     const said = made("span", { class: "said" });
     const card = made("section", { class: `card ${variable.kind}`, "aria-labelledby": `name-${place}`, id: `card-${place}` });
-    const clear = made("button", { type: "button", class: "clear", "aria-label": `Take back what is given of ${variable.name}`, onclick: () => change(place, null) }, "×");
+    const clear = made("button", { type: "button", class: "clear", "aria-label": `Clear ${variable.name}`, onclick: () => change(place, null) }, "×");
     card.append(made("div", { class: "top" }, title, said, clear));
     const found = { card, said, clear, bars: [], place };
     if (variable.kind === "text") addDocument(found, variable);
@@ -94,10 +111,11 @@ function startPage(engine, info) {
   }
 
   function addBar(card, variable, cell, ...inside) {
-    const bar = made("button", { type: "button", class: "bar", tabindex: card.bars.length ? "-1" : "0", "aria-pressed": "false" }, ...inside);
+    const bar = made("button", { type: "button", class: "bar", "data-cell": String(cell), tabindex: card.bars.length ? "-1" : "0", "aria-pressed": "false" }, ...inside);
     bar.addEventListener("click", (event) => card.dragged || pick(card.place, cell, event));
     bar.addEventListener("keydown", (event) => barKey(card, card.bars.findIndex((other) => other.bar === bar), event));
-    card.bars.push({ bar, cell, fill: bar.querySelector(".fill"), tick: bar.querySelector(".tick"), share: bar.querySelector(".share") });
+    const parts = Object.fromEntries(["fill", "tick", "edge", "share"].map((name) => [name, bar.querySelector(`.${name}`)]));
+    card.bars.push({ bar, cell, ...parts });
     return bar;
   }
 
@@ -124,27 +142,31 @@ function startPage(engine, info) {
   }
 
   function addLevels(card, variable) {
-    const short = variable.levels.every((level) => level.length < 5);
-    const list = made("div", { class: short ? "levels short" : "levels", role: "group", "aria-label": `Levels of ${variable.name}` });
-    const order = [...Array(variable.size).keys()];
-    if (variable.size > MANY_LEVELS) order.sort((a, b) => nothing[card.place][b] - nothing[card.place][a]);
-    for (const cell of order.slice(0, MANY_LEVELS)) {
+    const list = made("div", { class: "levels", role: "group", "aria-label": `Levels of ${variable.name}` });
+    const order = sortedLevels(variable, nothing[card.place]);
+    const rare = new Set(variable.size > MANY_LEVELS ? [...order].sort((a, b) => nothing[card.place][b] - nothing[card.place][a]).slice(MANY_LEVELS) : []);
+    for (const cell of order.filter((own) => !rare.has(own))) {
       const fill = made("span", { class: card.place === engine.asked && engine.reasons === "columns" ? `fill class-${cell % 8}` : "fill" });
-      list.append(addBar(card, variable, cell, made("span", { class: "name" }, variable.levels[cell]), made("span", { class: "track" }, fill, made("span", { class: "tick" })), made("span", { class: "share" })));
+      const bar = addBar(card, variable, cell, made("span", { class: "name" }, variable.levels[cell]), made("span", { class: "track" }, fill, made("span", { class: "tick" })), made("span", { class: "share" }));
+      bar.disabled = Boolean(variable.merged) && cell === variable.size - 1;
+      list.append(bar);
     }
     card.card.append(list);
-    if (variable.size <= MANY_LEVELS) return;
-    const rest = order.slice(MANY_LEVELS).sort((a, b) => a - b);
-    const choose = made("select", { "aria-label": `Another level of ${variable.name}`, onchange: () => choose.value && change(card.place, cellsOf(variable.size, [Number(choose.value)])) },
-      made("option", { value: "" }, `${rest.length} rarer levels …`), ...rest.map((cell) => made("option", { value: String(cell) }, variable.levels[cell])));
+    if (!rare.size) return;
+    const choose = made("select", { "aria-label": `Another category of ${variable.name}`, onchange: () => choose.value && change(card.place, cellsOf(variable.size, [Number(choose.value)])) },
+      made("option", { value: "" }, `${rare.size} rarer categories …`), ...order.filter((cell) => rare.has(cell)).map((cell) => made("option", { value: String(cell) }, variable.levels[cell])));
     card.card.append(choose);
     card.choose = choose;
   }
 
   function addNumber(card, variable) {
-    const plot = made("div", { class: "plot", role: "group", "aria-label": `Bars of ${variable.name}` });
-    for (let cell = 0; cell < variable.size; cell++)
-      plot.append(addBar(card, variable, cell, made("span", { class: "fill" }), made("span", { class: "tick" })));
+    const { data } = variable;
+    const plot = made("div", { class: data ? "plot seen" : "plot", role: "group", "aria-label": `Bars of ${variable.name}` });
+    const ends = variable.hidden ? 1 : 0;
+    for (let cell = ends; cell < variable.size - ends; cell++) {
+      const seen = data ? [made("span", { class: "data" })] : [];
+      plot.append(addBar(card, variable, cell, ...seen, made("span", { class: "fill" }), made("span", { class: "edge" }), made("span", { class: "tick" })));
+    }
     if (!variable.exact) addDragging(card, plot);
     card.card.append(plot, made("div", { class: "axis", "aria-hidden": "true" }, ...axisLabels(variable)));
     const box = made("input", { type: "text", inputmode: "decimal", size: "8", "aria-label": `Exact value of ${variable.name}`, placeholder: "exactly …" });
@@ -210,15 +232,16 @@ function startPage(engine, info) {
     for (const card of cards) showGiven(card, evidence[card.place]);
     showChips(evidence);
     showAddress(evidence);
+    clearTimeout(waiting);
+    if (graph) graph.show(found.shares, evidence, state.asked);
     if (found.possible) {
-      for (const card of cards) showShares(card, found.shares[card.place]);
+      for (const card of cards) if (card.place !== state.asked) showShares(card, found.shares[card.place]);
+      showAnswer(evidence, found.shares[state.asked]);
       showEvidence(evidence);
-      showReasons(evidence);
       showTelling(evidence);
       showLikeliest(evidence);
     } else showConflict(evidence);
     showQuestion(evidence);
-    if (info.asking || engine.predicted) askPrediction(evidence);
     at("undo").disabled = !state.past.length;
     at("clear").disabled = !evidence.some(Boolean);
     document.documentElement.dataset.took = (performance.now() - begun).toFixed(1);
@@ -246,12 +269,15 @@ function startPage(engine, info) {
     const variable = variables[card.place];
     const before = nothing[card.place];
     const number = variable.kind === "number";
-    const top = number ? Math.max(...shares, ...before) : 1;
-    for (const { bar, cell, fill, tick, share } of card.bars) {
-      fill.style.setProperty("--p", (shares[cell] / top).toFixed(5));
+    const seen = variable.data ?? before;
+    const drawn = (own) => card.bars.map(({ cell }) => own[cell]);
+    const top = number ? Math.max(...drawn(shares), ...drawn(seen), 1e-300) : 1;
+    for (const { bar, cell, fill, tick, edge, share } of card.bars) {
+      for (const part of [fill, edge]) if (part) part.style.setProperty("--p", (shares[cell] / top).toFixed(5));
       tick.style.setProperty("--p", (before[cell] / top).toFixed(5));
+      if (variable.data) bar.firstChild.style.setProperty("--p", (seen[cell] / top).toFixed(5));
       if (share) share.textContent = percent(shares[cell]);
-      const words = `${cellName(variable, cell)}: ${percent(shares[cell])}, with nothing given ${percent(before[cell])}`;
+      const words = `${cellName(variable, cell)}: ${percent(shares[cell])}, ${variable.data ? "of the rows" : "with nothing given"} ${percent(seen[cell])}`;
       bar.title = words;
       if (number) bar.setAttribute("aria-label", words);
     }
@@ -259,7 +285,7 @@ function startPage(engine, info) {
   }
 
   function showChips(evidence) {
-    const chips = evidence.flatMap((e, place) => e ? [made("li", {}, made("button", { type: "button", class: "chip", "aria-label": `Take back: ${variables[place].name} ${saidEvidence(variables[place], e)}`, onclick: () => change(place, null) },
+    const chips = evidence.flatMap((e, place) => e ? [made("li", {}, made("button", { type: "button", class: "chip", "aria-label": `Clear: ${variables[place].name} ${saidEvidence(variables[place], e)}`, onclick: () => change(place, null) },
       made("b", {}, variables[place].name), ` ${saidEvidence(variables[place], e)} `, made("span", { "aria-hidden": "true" }, "×")))] : []);
     at("chips").replaceChildren(...chips);
     at("nothing").hidden = chips.length > 0;
@@ -277,27 +303,37 @@ function startPage(engine, info) {
     at("evidence").textContent = said;
   }
 
-  function showReasons(evidence) {
-    const found = engine.waterfall(evidence, state.against, state.asked);
+  /** Reasons for the probabilities that are shown; what the columns do not explain of them has a step of its own. */
+  function showReasons(evidence, shares) {
+    const logs = engine.predicted && shares ? Array.from(shares, Math.log) : null;
+    const found = engine.waterfall(evidence, state.against, state.asked, logs);
+    if (found && logs) {
+      const total = logs[found.ours] - logs[found.theirs];
+      const rest = total - found.total;
+      if (Number.isFinite(rest) && Math.abs(rest) > 5e-3) {
+        found.steps.push({ name: engine.difference, odds: rest });
+        found.total = total;
+      }
+    }
     const box = at("reasons");
     const { levels } = variables[state.asked];
-    if (!found || !levels) return box.replaceChildren(made("p", { class: "quiet" }, "There is nothing to set against each other."));
-    const choose = made("select", { "aria-label": "Against which class", onchange: () => { state.against = Number(choose.value); showReasons(state.evidence); at("reasons").querySelector("select").focus(); } },
+    if (!found || !levels) return box.replaceChildren(made("p", { class: "quiet" }, "There is only one class."));
+    const choose = made("select", { "aria-label": "Against which class", onchange: () => { state.against = Number(choose.value); showReasons(state.evidence, shares); at("reasons").querySelector("select").focus(); } },
       ...levels.flatMap((name, k) => k === found.ours ? [] : [made("option", { value: String(k), ...(k === found.theirs ? { selected: "" } : {}) }, name)]));
     const most = Math.max(...found.steps.map((step) => Math.abs(step.odds)).filter(Number.isFinite), 1e-9);
     const rows = [...found.steps.filter((s) => s.name === null), ...found.steps.filter((s) => s.name !== null).sort((a, b) => Math.abs(b.odds) - Math.abs(a.odds))];
     box.replaceChildren(
       made("p", { class: "versus" }, made("b", {}, levels[found.ours]), " against ", choose),
       made("ul", { class: "steps" }, ...rows.map((step) => reason(step, most)), reason({ name: "total", odds: found.total, whole: true }, most)),
-      made("p", { class: "quiet" }, `Log-odds; they add up. Odds ${oddsOf(found.total)}.${found.whose ? ` ${found.whose}` : ""}`));
-    for (const card of cards) if (card.words) showWords(card, found, evidence[card.place]);
+      made("p", { class: "quiet" }, `Log-odds; they add up. Odds ${oddsOf(found.total)}.`));
+    for (const card of cards) if (card.words) showWords(card, found, evidence);
   }
 
   function reason(step, most) {
     const share = Math.min(Math.abs(step.odds) / most, 1);
     const bar = made("span", { class: `push ${step.odds < 0 ? "minus" : "plus"}` });
     bar.style.setProperty("--p", share.toFixed(4));
-    return made("li", step.whole ? { class: "whole" } : {}, made("span", { class: "name" }, step.name ?? "to begin with"), made("span", { class: "track" }, bar), made("span", { class: "share" }, signed(step.odds)));
+    return made("li", step.whole ? { class: "whole" } : {}, made("span", { class: "name", title: step.name ?? "start" }, step.name ?? "start"), made("span", { class: "track" }, bar), made("span", { class: "share" }, signed(step.odds)));
   }
 
   function oddsOf(total) {
@@ -306,8 +342,9 @@ function startPage(engine, info) {
     return `${odds < 1e6 ? Number(odds.toPrecision(3)).toLocaleString("en") : odds.toExponential(1)} to 1`;
   }
 
-  function showWords(card, found, e) {
-    const words = e ? engine.wordOdds(card.place, e.text, found.ours, found.theirs).slice(0, 24) : [];
+  function showWords(card, found, evidence) {
+    const e = evidence[card.place];
+    const words = e ? engine.wordOdds(card.place, evidence, found.ours, found.theirs).slice(0, 24) : [];
     card.words.replaceChildren(...words.map(({ word, count, odds }) =>
       made("span", { class: `word ${odds < 0 ? "minus" : "plus"}` }, `${word}${count > 1 ? ` ×${count}` : ""} ${signed(odds)}`)));
     if (e && !words.length) card.words.replaceChildren(made("p", { class: "quiet" }, "The model knows no word of this."));
@@ -320,9 +357,9 @@ function startPage(engine, info) {
     const rows = best.map(({ at: place, bits }) => {
       const bar = made("span", { class: "push plus" });
       bar.style.setProperty("--p", (bits / best[0].bits).toFixed(4));
-      return made("li", {}, made("a", { class: "name", href: `#card-${place}`, onclick: (event) => { event.preventDefault(); goTo(place); } }, variables[place].name), made("span", { class: "track" }, bar), made("span", { class: "share" }, `${bits.toFixed(bits < 0.1 ? 3 : 2)} bit`));
+      return made("li", {}, made("a", { class: "name", title: variables[place].name, href: `#card-${place}`, onclick: (event) => { event.preventDefault(); goTo(place); } }, variables[place].name), made("span", { class: "track" }, bar), made("span", { class: "share" }, `${bits.toFixed(bits < 0.1 ? 3 : 2)} bit`));
     });
-    at("telling").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "Nothing that is left would change it.")]));
+    at("telling").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "No other column would change it.")]));
   }
 
   function goTo(place) {
@@ -369,38 +406,42 @@ function startPage(engine, info) {
     at("left").textContent = left.length ? `Not in them, as \`query\` takes one value of a column: ${left.join(", ")}.` : "";
   }
 
-  // -- what predict says: computed here, or asked of the server that this page came from
+  // -- the class: as predict has it, computed here or by the server that this page came from
 
   let waiting = 0;
-  function askPrediction(evidence) {
-    clearTimeout(waiting);
-    at("predicted").hidden = false;
-    const row = singleCells(variables, evidence, state.asked);
-    if (!row) showPrediction("It takes one value of a column: not several, and no range. Type a number into its box.");
-    else if (info.asking) waiting = setTimeout(() => predicted(row), 60);
-    else showPrediction("", variables[state.asked].levels, engine.predicted(evidence, state.asked) ?? []);
+
+  /** One card for the class. Reasons are those of the probabilities that it shows. */
+  function showAnswer(evidence, shares) {
+    const card = cards[state.asked];
+    const asks = info.asking && info.model.asks;
+    const row = asks ? singleCells(variables, evidence, state.asked) : null;
+    const mine = engine.predicted ? engine.predicted(evidence) : null;
+    showShares(card, mine ?? shares);
+    showReasons(evidence, mine);
+    const others = info.model.answers;
+    let source = engine.predicted ? `As \`predict\`. Other columns: ${others}.` : "";
+    if (info.model.asks) source = `From ${others}; \`predict\` may differ.`;
+    if (asks) {
+      if (row && !evidence[state.asked]) waiting = setTimeout(() => askServer(card, row), 60);
+      source = `From ${others}; \`predict\` takes one value of each column.`;
+      if (row) source = `As \`predict\`. Reasons and other columns: ${others}.`;
+    }
+    at("source").textContent = source;
   }
 
-  function showPrediction(said, names = [], shares = []) {
-    at("predict").replaceChildren(...(said ? [made("li", { class: "quiet one" }, said)] : [...shares.keys()].map((k) => {
-      const [name, bar] = [names[k], made("span", { class: "push plus" })];
-      bar.style.setProperty("--p", shares[k].toFixed(4));
-      return made("li", {}, made("span", { class: "name" }, name), made("span", { class: "track" }, bar), made("span", { class: "share" }, percent(shares[k])));
-    })));
-  }
-
-  async function predicted(row) {
+  async function askServer(card, row) {
     const number = waiting;
-    let said = "";
-    let shares = {};
+    let problem = "";
     try {
       const answer = await fetch("/predict", { method: "POST", headers: { "X-Softcount-Token": info.asking.token }, body: JSON.stringify(row) });
-      if (answer.ok) shares = await answer.json();
-      else said = await answer.text();
+      if (answer.ok) {
+        const shares = Object.values(await answer.json());
+        if (number === waiting) showShares(card, shares);
+      } else problem = await answer.text();
     } catch {
-      said = "The server does not answer any more.";
+      problem = "The server no longer answers.";
     }
-    if (number === waiting) showPrediction(said, Object.keys(shares), Object.values(shares));
+    if (number === waiting && problem) at("source").textContent = problem;
   }
 
   function showAddress(evidence) {
@@ -432,7 +473,7 @@ function startPage(engine, info) {
     replaceAll(evidence);
     const said = [];
     if (asked) said.push(`In the data its ${variables[state.asked].name} is ${saidEvidence(variables[state.asked], asked)}.`);
-    if (skipped.length) said.push(`Never seen in training, so left out: ${skipped.join(", ")}.`);
+    if (skipped.length) said.push(`Not known to the model, so left out: ${skipped.join(", ")}.`);
     at("row-note").textContent = said.join(" ");
   }
 
@@ -459,6 +500,7 @@ function startPage(engine, info) {
 
   function arrange(order) {
     at("asked").append(cards[state.asked].card);
+    cards[state.asked].card.append(source);
     at("cards").append(...order.filter((place) => place !== state.asked).map((place) => cards[place].card));
   }
 
@@ -472,11 +514,16 @@ function startPage(engine, info) {
       arrange(order);
       update();
     });
-    at("asked").prepend(made("p", { class: "versus" }, made("label", {}, "Asked about ", choose)));
+    at("asked").prepend(made("p", { class: "versus" }, made("label", {}, "Question: ", choose)));
   }
+
+  const source = made("p", { class: "quiet", id: "source", role: "status" });
 
   function begin() {
     const order = cardOrder();
+    if (graph) at("graph").append(graph.box);
+    at("graph").hidden = !graph;
+    at("data-tip").hidden = !variables.some((variable) => variable.data);
     if (engine.order) addAsking(order);
     arrange(order);
     at("undo").addEventListener("click", undo);
@@ -511,12 +558,13 @@ function cellEvidence(variable, cell) {
   return level < 0 ? null : cellsOf(variable.size, [level]);
 }
 
-/** The number that a click on a bar stands for, where only exact numbers can be given. */
-function middleOf({ edges }, c) {
+/** The number that a bar stands for where only exact numbers can be given, and in what `predict` says of a range. */
+function middleOf({ edges, range, whole, hidden }, c) {
+  if (hidden) c = Math.min(Math.max(c, 1), edges.length - 1);
   const width = edges.length > 1 ? edges[1] - edges[0] : 1;
-  const low = c === 0 ? edges[0] - width : edges[c - 1];
-  const high = c === edges.length ? edges[c - 1] + width : edges[c];
-  return Number(((low + high) / 2).toPrecision(12));
+  const low = c === 0 ? (range ? range[0] : edges[0] - width) : edges[c - 1];
+  const high = c === edges.length ? (range ? Math.min(range[1], edges[c - 1] + 4 * width) : edges[c - 1] + width) : edges[c];
+  return whole ? Math.max(Math.floor((low + high + 1) / 2), 0) : Number(((low + high) / 2).toPrecision(12));
 }
 
 /** About where the middle of a number lies, from its bars. */
@@ -524,7 +572,7 @@ function saidMiddle(variable, shares, e) {
   if (e) return saidEvidence(variable, e);
   let below = 0;
   for (let c = 0; c < shares.length; c++) {
-    if (below + shares[c] >= 0.5) return `half below ${shortNumber(quantileIn(variable, c, (0.5 - below) / shares[c]))}`;
+    if (below + shares[c] >= 0.5) return `median ${shortNumber(quantileIn(variable, c, (0.5 - below) / shares[c]))}`;
     below += shares[c];
   }
   return "";
@@ -536,15 +584,19 @@ function quantileIn({ edges, whole }, c, part) {
   return whole ? high : Number((low + part * (high - low)).toPrecision(3));
 }
 
-/** Four or five edges under the bars they belong to. */
-function axisLabels({ edges, size }) {
+/** Four or five edges under the bars they belong to, between the least and the largest number if they are known. */
+function axisLabels({ edges: all, size: bars, range, hidden }) {
+  const [edges, size] = hidden ? [all.slice(1, -1), bars - 2] : [all, bars];
   const step = Math.max(1, Math.ceil(edges.length / 5));
   const found = [];
-  for (let i = 0; i < edges.length; i += step) {
-    const label = made("span", {}, shortNumber(edges[i]));
-    label.style.left = `${(100 * (i + 1)) / size}%`;
-    if (i + 1 > 0.93 * size) label.className = "last";
+  const add = (value, place, name) => {
+    const label = made("span", name ? { class: name } : {}, shortNumber(Number(value.toPrecision(4))));
+    label.style.left = `${(100 * place) / size}%`;
     found.push(label);
-  }
+  };
+  if (range) add(range[0], 0, "first");
+  for (let i = range ? step - 1 : 0; i < edges.length; i += step)
+    if (!range || (i + 1 > 0.12 * size && i + 1 < 0.86 * size)) add(edges[i], i + 1, !range && i + 1 > 0.93 * size ? "last" : "");
+  if (range) add(range[1], size, "last");
   return found;
 }

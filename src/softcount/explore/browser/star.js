@@ -48,10 +48,50 @@ function starEngine(doc) {
 
   const ensemble = doc.ensemble && readEnsemble(doc.ensemble, [target, ...columns]);
   const sober = doc.calibration && calibrated(doc.calibration);
-  const soberly = sober && ((evidence) => {
+
+  /** The probability of each class as `predict` has it; of a set or range the average over its values. */
+  function predicted(evidence) {
     const logs = joint(evidence, told(evidence));
-    return logSum(logs) === -Infinity ? null : sober(Array.from(logs));
-  });
+    if (logSum(logs) === -Infinity) return null;
+    let found = null;
+    if (ensemble) {
+      found = new Float64Array(K);
+      for (const { row, weight } of singleRows(evidence)) ensemble.predicted(row).forEach((share, k) => (found[k] += weight * share));
+    } else found = sober(Array.from(logs));
+    return evidence[0] ? normalised(found.map((share, k) => (evidence[0].cells[k] ? share : 0))) : found;
+  }
+
+  /** Rows of single values that stand for sets and ranges, and the share of each by the model of all columns. */
+  function singleRows(evidence) {
+    const open = evidence.flatMap((e, at) => {
+      if (!at || !e || !e.cells) return [];
+      const { hidden, size, kind } = columns[at - 1];
+      const chosen = chosenCells(e).filter((cell) => !hidden || (cell > 0 && cell < size - 1));
+      return chosen.length > 1 || kind === "number" ? [{ at, chosen }] : [];
+    });
+    const one = (at, cell) => (columns[at - 1].kind === "number" ? { value: middleOf(columns[at - 1], cell) } : cellsOf(columns[at - 1].size, [cell]));
+    const free = evidence.map((e, at) => (at ? e : null));
+    const count = open.reduce((product, { chosen }) => product * chosen.length, 1);
+    if (count <= MOST_ROWS) {
+      let rows = [free];
+      let narrowed = [free];
+      for (const { at, chosen } of open) {
+        rows = rows.flatMap((row) => chosen.map((cell) => row.with(at, one(at, cell))));
+        narrowed = narrowed.flatMap((row) => chosen.map((cell) => row.with(at, cellsOf(columns[at - 1].size, [cell]) ?? row[at])));
+      }
+      const shares = rows.length > 1 ? sharesOf(narrowed.map((row) => logSum(joint(row, told(row))))) : [1];
+      return rows.map((row, place) => ({ row, weight: shares[place] }));
+    }
+    const { shares } = answer(free);
+    let seed = 1;
+    const draw = ({ at, chosen }) => {
+      seed = (seed * 16807) % 2147483647;
+      let left = (seed / 2147483647) * chosen.reduce((sum, cell) => sum + shares[at][cell], 0);
+      return chosen.find((cell) => (left -= shares[at][cell]) <= 0) ?? chosen[0];
+    };
+    const drawn = () => open.reduce((row, set) => row.with(set.at, one(set.at, draw(set))), free);
+    return Array.from({ length: MOST_ROWS }, () => ({ row: drawn(), weight: 1 / MOST_ROWS }));
+  }
 
   /** The probability of all that is given but exact numbers and documents; null where columns were given weights. */
   function logEvidence(evidence) {
@@ -60,14 +100,20 @@ function starEngine(doc) {
     return logSum(joint(sets, told(sets))) - logSum(start);
   }
 
-  /** What every column adds to the log-odds of the likeliest class against another: as predict tells it, where it can. */
-  function waterfall(evidence, against = null) {
-    const pooled = ensemble && ensemble.parts(evidence, 0);
-    if (pooled) return toldBy("As `predict` tells it.", stepsOf(pooled.start, pooled.columns.filter(({ at, scores }) => evidence[at] || scores.some((x) => x !== scores[0])), against));
+  /**
+   * What every column adds to the log-odds of the likeliest class against another, as `predict` scores them where it
+   * can; `logs` are those of the probabilities that are shown.
+   */
+  function waterfall(evidence, against = null, asked = 0, logs = null) {
+    if (ensemble) {
+      const rows = singleRows(evidence).map(({ row, weight }) => ({ ...ensemble.parts(row), weight }));
+      const average = (scoresOf) => rows[0].start.map((_, k) => rows.reduce((sum, row) => sum + row.weight * scoresOf(row)[k], 0));
+      const said = rows[0].columns.map(({ name, at }, place) => ({ name, at, scores: average((row) => row.columns[place].scores) }));
+      return stepsOf(average((row) => row.start), said.filter(({ at, scores }) => evidence[at] || scores.some((x) => x !== scores[0])), against, logs);
+    }
     const found = told(evidence);
     const said = parts.flatMap((part, place) => found[place] ? [{ name: part.columns.map((at) => columns[at].name).join(", "), scores: found[place], at: part.columns[0] + 1 }] : []);
-    const steps = stepsOf(start, said, against, joint(evidence, found));
-    return toldBy(doc.whose, steps);
+    return stepsOf(start, said, against, logs ?? joint(evidence, found));
   }
 
   /** In bits, how much every column that is not given would tell of the class on average. */
@@ -107,8 +153,9 @@ function starEngine(doc) {
     information,
     likeliest,
     possible: (evidence) => answer(evidence).possible,
-    wordOdds: (at, text, ours, theirs) => wordOdds(columns[at - 1], text, ours, theirs, K),
-    predicted: ensemble ? ensemble.predicted : soberly,
+    wordOdds: (at, evidence, ours, theirs) => wordOdds(columns[at - 1], evidence[at].text, ours, theirs, K, ensemble && ensemble.wordOdds(evidence, at, ours, theirs)),
+    predicted: ensemble || sober ? predicted : null,
+    difference: ensemble ? "average over sets and ranges" : "calibration",
     reasons: "columns",
   };
 }
@@ -157,8 +204,6 @@ function bitsOf(weights, within) {
   return Math.max(bits, 0);
 }
 
-const toldBy = (whose, steps) => steps && { ...steps, whose };
-
 /** The log-odds of the best class against another, step by step from a start; the best by what they come to, unless told. */
 function stepsOf(start, said, against, logs = null) {
   const whole = logs ?? start.map((score, k) => said.reduce((sum, { scores }) => sum + scores[k], score));
@@ -187,6 +232,7 @@ function onBar(column, value, K) {
   return found;
 }
 
+const MOST_ROWS = 128; // rows that stand for sets and ranges; of more, as many are drawn
 const LEAST_INSIDE = 1e-3; // share of each normal within the bounds of its column, from which on all are truncated
 
 // -- parts: a column by itself, or a block of columns that depend on each other within the classes
@@ -353,10 +399,11 @@ function backward(factor, right) {
   return found;
 }
 
-/** What each word of a document adds for one class against another, the strongest first. */
-function wordOdds(column, text, ours, theirs, K) {
+/** What each word of a document adds for one class against another, the strongest first; by the ensemble if it has words. */
+function wordOdds(column, text, ours, theirs, K, known) {
   const found = [];
+  const own = (place, count) => column.weight * count * (column.logs[place * K + ours] - column.logs[place * K + theirs]);
   for (const [place, count] of wordCounts(column, text))
-    found.push({ word: column.words[place], count, odds: column.weight * count * (column.logs[place * K + ours] - column.logs[place * K + theirs]) });
+    found.push({ word: column.words[place], count, odds: known ? (known.get(place) ?? 0) : own(place, count) });
   return found.sort((a, b) => Math.abs(b.odds) - Math.abs(a.odds));
 }
