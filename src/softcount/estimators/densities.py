@@ -238,7 +238,8 @@ class KernelDensity(DensityEstimator):
 
     References
     ----------
-    .. [1] B. W. Silverman (1986). Density Estimation for Statistics and Data Analysis. Chapman and Hall.
+    .. [1] B. W. Silverman (1986).
+       Density Estimation for Statistics and Data Analysis. Chapman and Hall.
     .. [2] S. J. Sheather and M. C. Jones (1991). "A reliable data-based bandwidth selection method for kernel density
        estimation". Journal of the Royal Statistical Society B 53 (3), 683-690.
     .. [3] Z. I. Botev, J. F. Grotowski and D. P. Kroese (2010). "Kernel density estimation via diffusion". Annals of
@@ -488,7 +489,8 @@ class Histogram(DensityEstimator):
     ----------
     .. [1] D. Freedman and P. Diaconis (1981). "On the histogram as a density estimator: L2 theory". Zeitschrift fuer
        Wahrscheinlichkeitstheorie und verwandte Gebiete 57, 453-476.
-    .. [2] P. Kontkanen and P. Myllymaki (2007). "MDL histogram density estimation". AISTATS 2007, 219-226.
+    .. [2] P. Kontkanen and P. Myllymaki (2007).
+       "MDL histogram density estimation". AISTATS 2007, 219-226.
     .. [3] J. D. Scargle, J. P. Norris, B. Jackson and J. Chiang (2013). "Studies in astronomical time series analysis.
        VI. Bayesian block representations". Astrophysical Journal 764, 167.
 

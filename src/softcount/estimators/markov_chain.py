@@ -161,7 +161,8 @@ class MarkovChain(SequencePages, Estimator):
 
     References
     ----------
-    .. [1] R. Kneser and H. Ney (1995). "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
+    .. [1] R. Kneser and H. Ney (1995).
+       "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
     .. [2] C. C. Strelioff, J. P. Crutchfield and A. W. Huebler (2007). "Inferring Markov chains: Bayesian estimation,
        model comparison, entropy rate, and out-of-class modeling". Physical Review E 76, 011106.
     .. [3] F. M. J. Willems, Y. M. Shtarkov and T. J. Tjalkens (1995). "The context-tree weighting method: basic
@@ -607,7 +608,8 @@ class MarkovChain(SequencePages, Estimator):
 
         References
         ----------
-        .. [1] J. G. Kemeny and J. L. Snell (1960). Finite Markov Chains. Van Nostrand.
+        .. [1] J. G. Kemeny and J. L. Snell (1960).
+           Finite Markov Chains. Van Nostrand.
 
         Examples
         --------

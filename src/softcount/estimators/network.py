@@ -66,7 +66,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
     References
     ----------
-    .. [1] D. Koller and N. Friedman (2009). Probabilistic Graphical Models. MIT Press.
+    .. [1] D. Koller and N. Friedman (2009).
+       Probabilistic Graphical Models. MIT Press.
     .. [2] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
        knowledge and statistical data". Machine Learning 20, 197-243.
     .. [3] C. K. Chow and C. N. Liu (1968). "Approximating discrete probability distributions with dependence trees".
@@ -869,7 +870,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
         References
         ----------
-        .. [1] J. Pearl (2009). "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
+        .. [1] J. Pearl (2009).
+           "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
 
         Examples
         --------
