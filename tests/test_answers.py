@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import softcount as sc
+from explained import contributions
 from softcount.errors import DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 
@@ -321,7 +322,7 @@ def test_an_array_is_filled_as_an_array():
 
 def explained_odds(model, table) -> tuple[np.ndarray, np.ndarray]:
     """What the columns add up to, and the log-odds of the two likeliest groups."""
-    parts = arrow(model.explain(table))
+    parts = contributions(model.explain(table))
     total = np.sum([parts[name].to_numpy() for name in parts.column_names], axis=0)
     logs = np.sort(model.predict_log_proba(table), axis=1)
     return total, logs[:, -1] - logs[:, -2]
@@ -378,7 +379,9 @@ def test_an_explanation_against_a_named_class():
     y = np.repeat(["a", "b", "c"], 30)
     X = rng.normal(size=(90, 2)) + np.repeat([0, 1, 3], 30)[:, None]
     model = sc.NaiveBayes().fit(X, y)
-    parts, logs = model.explain(X, against="b"), model.predict_log_proba(X)
+    found, logs = model.explain(X, against="b"), model.predict_log_proba(X)
+    parts = contributions(found)
+    assert found["(class)"].to_pylist() == model.predict(X).tolist() and set(found["(against)"].to_pylist()) == {"b"}
     total = np.sum([parts[name].to_numpy() for name in parts.column_names], axis=0)
     np.testing.assert_allclose(total, logs.max(axis=1) - logs[:, 1], atol=1e-12)
     with pytest.raises(sc.DataError, match="no class 'd'"):

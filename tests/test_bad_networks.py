@@ -11,6 +11,7 @@ import pytest
 
 import softcount as sc
 from contract.networks import drawn
+from explained import contributions
 from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.networks.network import Graph, Network
@@ -198,7 +199,7 @@ def test_odd_names_are_names(first, tmp_path):
     rows = ROWS.rename(columns={"a": first, "b": second})
     found = sc.BayesNet([(first, second), (first, "c")]).fit(rows)
     assert found.query(second, {first: "yes"}) == plain.query("b", {"a": "yes"})
-    pieces, wanted = (arrow(m.explain(r, "c")).to_pandas() for m, r in ((found, rows), (plain, ROWS)))
+    pieces, wanted = (contributions(m.explain(r, "c")).to_pandas() for m, r in ((found, rows), (plain, ROWS)))
     np.testing.assert_array_equal(pieces.to_numpy(), wanted.to_numpy())
     assert pieces.columns[0] == ("((prior))" if "(prior)" in (first, second) else "(prior)")
     odd, usual = (arrow(m.anomalies(r, 3)).to_pandas() for m, r in ((found, rows), (plain, ROWS)))

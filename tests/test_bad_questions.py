@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import softcount as sc
+from explained import contributions
 from small_tables import fruit, mixture, naive, numbers, refused, with_cell
 from softcount.errors import DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
@@ -137,7 +138,7 @@ def test_a_class_ruled_out_by_one_cell_has_infinite_odds_against_it(name):
     kinds, _ = IMPOSSIBLE[name]
     model = sure(kinds)
     np.testing.assert_array_equal(model.predict_proba(SURE[:1][list(kinds)]), [[1.0, 0.0]])
-    odds = arrow(model.explain(SURE[:1][list(kinds)])).to_pandas()
+    odds = contributions(model.explain(SURE[:1][list(kinds)])).to_pandas()
     assert np.isposinf(odds.sum(axis=1)[0])
 
 

@@ -173,7 +173,7 @@ def test_entropy_is_the_average_surprise(example):
 
 def test_influence_adds_up_over_the_classes_and_the_largest_is_one():
     mixture = mixture_of(shapes())
-    summed, each = arrow(mixture.influence()).to_pydict(), arrow(mixture.influence(per_class=True)).to_pandas()
+    summed, each = arrow(mixture.summary("column")).to_pydict(), arrow(mixture.summary("class and column")).to_pandas()
     assert each.columns.tolist() == ["column", "class", "influence", "relative", "words"]
     assert dict(zip(summed["column"], summed["influence"], strict=True)) == pytest.approx(mixture.influence_)
     totals = each.groupby("column")["influence"].sum()
@@ -351,7 +351,7 @@ def test_a_row_that_no_class_allows_leads_and_says_why():
 def test_members_and_entropy_are_those_of_the_probabilities():
     table = shapes(9_000)
     mixture = mixture_of(table[:500])
-    members, frame = mixture.predict_proba(table), arrow(mixture.classes(table, members=4)).to_pylist()
+    members, frame = mixture.predict_proba(table), arrow(mixture.summary(X=table, members=4)).to_pylist()
     entropy = np.array([-sum(p * math.log(p) for p in row if p > 0) for row in members])
     likeliest = members.argmax(axis=1)
     for g, line in enumerate(frame):
@@ -369,7 +369,7 @@ def test_the_surest_are_typical_and_an_outlier_is_not_among_them():
     table = shapes()
     table.loc[0] = [90.0, None, "green", 60.0]
     mixture = mixture_of(table[1:])
-    line = arrow(mixture.classes(table)).to_pylist()[int(mixture.predict(table)[0])]
+    line = arrow(mixture.summary(X=table)).to_pylist()[int(mixture.predict(table)[0])]
     scores = mixture.anomaly_score(table)
     assert scores.argmax() == 0
     assert all(scores[member["row"]] < 0 for member in line["surest"])
@@ -414,8 +414,8 @@ def test_four_threads_equal_one_bit_for_bit():
 def test_a_class_report_has_size_typical_row_and_what_sets_the_class_apart():
     table = shapes()
     mixture = mixture_of(table)
-    assert sum(line["rows"] for line in arrow(mixture.classes()).to_pylist()) == pytest.approx(240)
-    for g, line in enumerate(arrow(mixture.classes(parameters=True)).to_pylist()):
+    assert sum(line["rows"] for line in arrow(mixture.summary()).to_pylist()) == pytest.approx(240)
+    for g, line in enumerate(arrow(mixture.summary(parameters=True)).to_pylist()):
         assert line["share"] == mixture.weights_[g] and line["rows"] == pytest.approx(240 * line["share"], abs=0.5)
         assert line["typical"]["length"] == mixture.params_["length"]["mean"][g]
         assert line["typical"]["price"] == pytest.approx(math.exp(mixture.params_["price"]["mean"][g]))
@@ -429,7 +429,7 @@ def test_a_class_report_has_size_typical_row_and_what_sets_the_class_apart():
 def test_elsewhere_is_what_the_other_rows_look_like():
     table = {"x": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0], "c": ["a", "a", "b", "b", "b", "b"]}
     model = sc.NaiveBayes(estimate="ml").fit(table, ["u", "u", "u", "v", "v", "v"])
-    first = {entry["column"]: entry for entry in arrow(model.classes()).to_pylist()[0]["apart"]}
+    first = {entry["column"]: entry for entry in arrow(model.summary()).to_pylist()[0]["apart"]}
     assert first["x"]["here"].startswith("mean 2,") and first["x"]["elsewhere"].startswith("mean 12,")
     assert first["c"]["here"] == "a 67 %, b 33 %" and first["c"]["elsewhere"] == "b 100 %"
 
@@ -442,10 +442,10 @@ def test_shown_figures_are_those_of_the_rows_and_parameters_are_shown_on_request
     model = sc.NaiveBayes().fit(iris.drop(columns=target), iris[target].tolist())
     rows = iris[iris[target] == model.classes_[0]][column]
     others = iris[iris[target] != model.classes_[0]][column]
-    card = next(x for x in arrow(model.classes()).to_pylist()[0]["apart"] if x["column"] == column)
+    card = next(x for x in arrow(model.summary()).to_pylist()[0]["apart"] if x["column"] == column)
     assert card["here"] == f"mean {rows.mean():.4g}, sd {rows.std(ddof=0):.3g}"
     assert card["elsewhere"] == f"mean {others.mean():.4g}, sd {others.std(ddof=0):.3g}"
-    scored = next(x for x in arrow(model.classes(parameters=True)).to_pylist()[0]["apart"] if x["column"] == column)
+    scored = next(x for x in arrow(model.summary(parameters=True)).to_pylist()[0]["apart"] if x["column"] == column)
     assert scored["here"].endswith(f"sd {model.params_[column]['variance'][0] ** 0.5:.3g}") and scored != card
 
 
@@ -455,12 +455,12 @@ def test_a_level_of_nearly_every_row_is_shown_as_such_however_strong_the_prior()
     table = {"code": [*["000"] * 8, "001", *codes], "again": ["000"] * 8 + ["001"] + codes}
     y = ["few"] * 9 + ["many"] * 60
     model = sc.NaiveBayes({"code": "categorical", "again": "categorical"}).fit(table, y)
-    few = arrow(model.classes()).to_pylist()[0]
+    few = arrow(model.summary()).to_pylist()[0]
     assert {entry["here"] for entry in few["apart"]} == {"000: 89 %, 001: 11 %"}
     assert few["share"] == pytest.approx(9 / 69)
-    words = arrow(model.influence(per_class=True)).to_pylist()
+    words = arrow(model.summary("class and column")).to_pylist()
     assert {line["words"] for line in words if line["class"] == "few"} == {"000: 89 %, 001: 11 %"}
-    scored = arrow(model.influence(per_class=True, parameters=True)).to_pylist()
+    scored = arrow(model.summary("class and column", parameters=True)).to_pylist()
     assert all(line["words"].startswith("000: 13 %") for line in scored if line["class"] == "few")
 
 
@@ -468,29 +468,29 @@ def test_a_level_of_nearly_every_row_is_shown_as_such_however_strong_the_prior()
 def test_a_class_without_a_value_in_a_column_has_none_to_show(kind):
     table = {"x": [1.5, 2.5, 4.0, None, None, None], "c": ["a", "b", "a", None, None, None], "z": [1.0, 2.0] * 3}
     model = sc.NaiveBayes({"x": kind, "c": "categorical", "z": "normal"}).fit(table, ["u"] * 3 + ["v"] * 3)
-    v = {entry["column"]: entry for entry in arrow(model.classes()).to_pylist()[1]["apart"]}
+    v = {entry["column"]: entry for entry in arrow(model.summary()).to_pylist()[1]["apart"]}
     assert v["x"]["here"] == v["c"]["here"] == "no values"
     assert "no values" not in v["x"]["elsewhere"]
-    assert arrow(model.classes()).to_pylist()[1]["typical"]["x"] is None
+    assert arrow(model.summary()).to_pylist()[1]["typical"]["x"] is None
 
 
 def test_shares_shown_of_a_mixture_are_those_of_its_rows():
     table = {"x": [1.0, 1.1, 0.9, 1.05, 9.0, 9.1]}
     found = sc.Mixture(2, prior=3.0, random_state=0).fit(table)
     members = found.predict_proba(table).mean(axis=0)
-    assert [line["share"] for line in arrow(found.classes()).to_pylist()] == pytest.approx(members, abs=1e-4)
+    assert [line["share"] for line in arrow(found.summary()).to_pylist()] == pytest.approx(members, abs=1e-4)
     assert found.weights_ != pytest.approx(members, abs=1e-2)
-    assert [line["share"] for line in arrow(found.classes(parameters=True)).to_pylist()] == found.weights_.tolist()
+    assert [line["share"] for line in arrow(found.summary(parameters=True)).to_pylist()] == found.weights_.tolist()
 
 
 def test_one_class_and_known_classes_are_reported_too():
     table = shapes(40)
     one = sc.Mixture(1).fit(table)
-    assert arrow(one.classes(table)).to_pylist()[0]["relative_entropy"] == 0.0
+    assert arrow(one.summary(X=table)).to_pylist()[0]["relative_entropy"] == 0.0
     assert set(arrow(one.membership_entropy(table)).to_pydict()["relative_entropy"]) == {0.0}
     assert len(one.anomalies(table, 3)) == 3
     bayes = sc.NaiveBayes().fit(table, ["a", "b"] * 20)
-    assert arrow(bayes.classes(table)).to_pydict()["class"] == ["a", "b"]
+    assert arrow(bayes.summary(X=table)).to_pydict()["class"] == ["a", "b"]
 
 
 def test_sparse_counts_have_classes_and_anomalies():
@@ -502,7 +502,7 @@ def test_sparse_counts_have_classes_and_anomalies():
     rows = sparse.csr_matrix(counts.astype(float))
     mixture = sc.Mixture(2, random_state=0).fit(rows)
     assert arrow(mixture.anomalies(rows, 1)).to_pydict()["row"] == [7]
-    assert sum(arrow(mixture.classes(rows)).to_pydict()["members"]) == 60
+    assert sum(arrow(mixture.summary(X=rows)).to_pydict()["members"]) == 60
 
 
 @pytest.mark.parametrize("n", [-1, 2.5, "all", None, True])
@@ -511,7 +511,7 @@ def test_a_senseless_number_of_rows_is_refused(n):
     with pytest.raises(DataError, match="whole number"):
         mixture.anomalies({"x": [1.0]}, n)
     with pytest.raises(DataError, match="whole number"):
-        mixture.classes({"x": [1.0]}, members=n)
+        mixture.summary(X={"x": [1.0]}, members=n)
 
 
 @pytest.mark.parametrize("method", ["influence", "classes"])

@@ -79,7 +79,7 @@ def test_cards_columns_and_marking_words_name_the_same_words(groups: int, model:
     table, names = made_up(groups, 200)
     nb = sc.NaiveBayes(kinds=KINDS | {"note": sc.families.Text(model)}).fit(table, names)
     ranked = arrow(nb.marking_words(n=5)).to_pylist()
-    lines = arrow(nb.influence(per_class=True)).to_pylist()
+    lines = arrow(nb.summary("class and column")).to_pylist()
     per_class = {line["class"]: line["words"] for line in lines if line["column"] == "note"}
     for card, described in zip(nb.fitted_.cards(), nb.fitted_.describe("note"), strict=True):
         words = [line["word"] for line in ranked if line["class"] == card.name]

@@ -13,6 +13,7 @@ from scipy import stats
 
 import softcount as sc
 from enumerated import along
+from explained import contributions
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.networks.network import Graph
@@ -348,7 +349,7 @@ def test_holes_are_filled_with_what_the_rest_of_the_row_says(mixed):
 @pytest.mark.parametrize("of", ["a", "b"])
 def test_an_explanation_adds_up_to_the_log_odds(mixed, of):
     table = rows_of(mixed, 20, 0.3, 2)
-    found = arrow(mixed.explain(table, of)).to_pandas()
+    found = contributions(mixed.explain(table, of)).to_pandas()
     assert set(found) == {"(prior)", *mixed.nodes} - {of}
     for (_, row), pieces in zip(table.iterrows(), found.to_numpy(), strict=True):
         chances = sorted(mixed.query(of, shown(row, of)).values())

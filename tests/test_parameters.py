@@ -50,6 +50,47 @@ def test_a_value_of_another_type_is_refused_by_name(estimator: Any, name: str) -
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_estimator_takes_a_seed_and_shows_progress(estimator: Any) -> None:
+    given = inspect.signature(estimator).parameters
+    assert given["random_state"].default is None and given["verbose"].default is False
+    assert estimator(random_state=3, verbose=True).get_params()["random_state"] == 3
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "right"),
+    [
+        (sc.GaussianMixture, "init_params", "Use init:"),
+        (sc.GaussianMixture, "reg_covar", "Use prior:"),
+        (sc.NaiveBayes, "alpha", "Use prior:"),
+        (sc.NaiveBayes, "prio", "Did you mean 'prior'?"),
+        (sc.NaiveBayes, "dependence", r"Use BayesNet\.tan\(X, y\)"),
+        (sc.Mixture, "n_clusters", "Use n_components:"),
+        (sc.KMeans, "n_components", "Use n_clusters:"),
+        (sc.HiddenMarkov, "n_components", "Use n_states:"),
+        (sc.BagOfWords, "ngram_range", "Use ngrams:"),
+        (sc.BagOfWords, "max_features", "Use max_words:"),
+        (sc.BagOfWords, "token_pattern", "Use pattern:"),
+        (sc.BagOfWords, "norm", "Use normalize:"),
+        (sc.Histogram, "xyz", "It has bins, random_state, verbose"),
+    ],
+)
+def test_a_name_of_another_library_names_ours(estimator: Any, name: str, right: str) -> None:
+    with pytest.raises(DataError, match=f"{estimator.__name__} has no parameter '{name}'. {right}"):
+        estimator(**{name: 1})
+    with pytest.raises(TypeError, match=f"'{name}'"):
+        estimator(**{name: 1})
+
+
+def test_the_seed_of_a_classifier_changes_its_evaluation_alone() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, size=60)
+    one, same, other = (sc.NaiveBayes(random_state=seed).fit(X, y) for seed in (None, 0, 5))
+    assert (one.predict_proba(X) == other.predict_proba(X)).all()
+    losses = [model._recorded().record.evaluation.log_loss for model in (one, same, other)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_defaults_are_in_range(estimator: Any) -> None:
     estimator()._check_settings()
 

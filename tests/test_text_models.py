@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 import softcount as sc
+from explained import contributions
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.families import Text
 from softcount.families.base import IMPOSSIBLE
@@ -76,7 +77,7 @@ def test_text_beside_levels_and_numbers_beats_each_part_alone(family: Text) -> N
 def test_an_explanation_adds_up_and_has_one_column_for_the_text(family: Text) -> None:
     table, names = made_up(300, 2)
     model = sc.NaiveBayes(kinds={"note": family}).fit(table, names)
-    parts = model.explain(table)
+    parts = contributions(model.explain(table))
     assert parts.column_names == ["(prior)", *table.column_names]
     total = sum(parts[name].to_numpy() for name in parts.column_names)
     logs = np.sort(model.predict_log_proba(table), axis=1)

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-__all__ = ["DataError", "DataWarning", "ModelFileError", "ResourceError", "SoftcountError"]
+__all__ = ["DataError", "DataWarning", "ModelFileError", "ParameterError", "ResourceError", "SoftcountError"]
 
 HERE = os.path.dirname(__file__) + os.sep
 """The folder of this library: a warning points at the code that called it."""
@@ -41,6 +41,15 @@ class DataError(SoftcountError, ValueError):
     >>> sc.KMeans(n_clusters=0).fit([[1.0], [2.0]])
     Traceback (most recent call last):
     softcount.errors.DataError: n_clusters must be a whole number of at least 1, not 0.
+    """
+
+
+class ParameterError(DataError, TypeError):
+    """A parameter that an estimator does not have.
+
+    See Also
+    --------
+    DataError : The base class; this one is a `TypeError` as well.
     """
 
 

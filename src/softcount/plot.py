@@ -65,13 +65,13 @@ def _columns(table: Any, *names: str) -> list[list[Any]]:
 class InfluenceDisplay(Display):
     """A bar for each column: its influence on the classes in nats, the largest first.
 
-    `table` is the model's `influence()`.
+    `table` is the model's `summary("column")`.
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
         """Draw the n columns with most influence in a fitted model; X is not needed."""
-        table = arrow_of(estimator.influence()).slice(0, n)
+        table = arrow_of(estimator.summary("column")).slice(0, n)
         names, values = _columns(table, "column", "influence")
         return cls(table, _bars(names, values, "influence (nats)", "Columns that matter most")).plot(ax)
 
@@ -95,7 +95,7 @@ class ExplanationDisplay(Display):
         parts = arrow_of(estimator.explain(X, against=against))
         if not 0 <= row < len(parts):
             raise DataError(f"there is no row {row}: rows are counted from 0, and there are {len(parts):,}.")
-        found = {name: float(parts.column(name)[row].as_py()) for name in parts.column_names}
+        found = {name: float(parts.column(name)[row].as_py()) for name in parts.column_names[2:]}
         ranked = sorted(found.items(), key=lambda part: -abs(part[1]))
         names, odds = zip(*ranked, strict=True)
         table = pa.table({"column": [*names, "(total)"], "log_odds": [*odds, sum(found.values())]})
@@ -150,14 +150,14 @@ class MarkingWordsDisplay(Display):
 class ProfileDisplay(Display):
     """A map of classes by columns, darker where the class departs further from the whole table.
 
-    `table` is the model's `influence(per_class=True)`, whose `words` describe the column in the class.
+    `table` is the model's `summary("class and column")`, whose `words` describe the column in the class.
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
         """Draw the n columns with most influence in a fitted model; X is not needed."""
-        kept = set(arrow_of(estimator.influence()).slice(0, n).column("column").to_pylist())
-        lines = arrow_of(estimator.influence(per_class=True))
+        kept = set(arrow_of(estimator.summary("column")).slice(0, n).column("column").to_pylist())
+        lines = arrow_of(estimator.summary("class and column"))
         table = lines.filter([name in kept for name in lines.column("column").to_pylist()])
         columns, classes, far = _columns(table, "column", "class", "influence")
         down, across = list(dict.fromkeys(columns)), sorted(dict.fromkeys(classes), key=str)

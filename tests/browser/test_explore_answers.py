@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from scipy.stats import norm
 
 from asked_pages import CLASSES, COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
+from explained import contributions
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
-from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.explore import make_explorer as page_of
 from softcount.explore.classes import ensemble_document
 from softcount.run.local import Runner
@@ -117,7 +117,7 @@ def test_the_waterfall_adds_up_and_is_that_of_explain(kind: str, explored_pages:
     variables, rows = variables_of(page), random_rows(explored.rows, 200, seed=5)
     evidences = [as_evidence(variables, row) for row in rows.to_dict("records")]
     found = asked(page, "e => softcount.engine.waterfall(e)", evidences)
-    table = arrow(explored.model.explain(rows)).to_pylist()
+    table = contributions(explored.model.explain(rows)).to_pylist()
     for why, expected in zip(found, table, strict=True):
         assert sum(step["odds"] for step in why["steps"]) == pytest.approx(why["total"], abs=1e-9)
         assert why["total"] == pytest.approx(sum(expected.values()), abs=TOLERANCE)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from asked_pages import COLUMNS, TOLERANCE, as_evidence, asked, distribution, variables_of
+from explained import contributions
 from explored_models import MODELS, random_rows
-from softcount.estimators.result_frames import arrow_of as arrow
 
 NETWORK = MODELS["network"]
 BARE = ["town", "job", "smokes", "ill", "age", "visits"]
@@ -76,7 +76,7 @@ def test_reasons_and_the_likeliest_levels_are_the_librarys(explored_pages: Any) 
     names = [variable["name"] for variable in variables]
     why = asked(page, f"e => softcount.engine.waterfall(e, null, {names.index('ill')})", evidences)
     likeliest = asked(page, "e => [...softcount.engine.likeliest(e)]", evidences)
-    table = arrow(explored.model.explain(rows)).to_pylist()
+    table = contributions(explored.model.explain(rows)).to_pylist()
     for found, levels, expected, row in zip(why, likeliest, table, rows.to_dict("records"), strict=True):
         assert found["total"] == pytest.approx(sum(expected.values()), abs=TOLERANCE)
         for step in found["steps"][1:]:

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
+from explained import contributions
 from softcount.classify import logistic
 from softcount.classify.ensemble import _score_nested
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError
@@ -69,7 +70,7 @@ def test_it_says_what_was_chosen_and_what_it_gained(fitted):
 @pytest.mark.parametrize("against", [None, "kept"])
 def test_explanations_add_up_to_the_log_odds(fitted, against):
     model, frame, _ = fitted
-    table = arrow(model.explain(frame, against))
+    table = contributions(model.explain(frame, against))
     assert table.column_names[0] == "(prior)"
     assert set(table.column_names[1:]) == set(frame.columns)
     total = np.sum([table[name].to_numpy() for name in table.column_names], axis=0)

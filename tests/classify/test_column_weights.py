@@ -8,8 +8,8 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import softcount as sc
+from explained import contributions
 from softcount.errors import DataError, ModelFileError
-from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.files.archive import read, write
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
@@ -40,7 +40,7 @@ def fitted():
 
 def test_scores_are_weighted_parts_of_the_model_without_weights(fitted):
     model, frame, label = fitted
-    plain = arrow(sc.NaiveBayes(KINDS).fit(frame, label).explain(frame, "no"))
+    plain = contributions(sc.NaiveBayes(KINDS).fit(frame, label).explain(frame, "no"))
     bias = model.fitted_.weights.bias
     weights = model.column_weights_
     assert len(weights) == 6
@@ -56,7 +56,7 @@ def test_scores_are_weighted_parts_of_the_model_without_weights(fitted):
 
 def test_explanations_add_up_and_holes_add_nothing(fitted):
     model, frame, _ = fitted
-    table = arrow(model.explain(frame))
+    table = contributions(model.explain(frame))
     logs = model.predict_log_proba(frame)
     total = np.sum([table[name].to_numpy() for name in table.column_names], axis=0)
     np.testing.assert_allclose(total, logs.max(axis=1) - logs.min(axis=1), atol=1e-10)

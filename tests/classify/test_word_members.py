@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.metrics import log_loss
 
 import softcount as sc
+from explained import contributions
 from softcount.classify.encode import EncodedRows
 from softcount.classify.members import Training
 from softcount.classify.recipes import WORD_RECIPES, temper
@@ -179,7 +180,7 @@ def test_text_beside_columns_is_told_by_both_and_explained_to_the_word(mixed):
     assert names & set(WORD_RECIPES) and names - set(WORD_RECIPES)
     plain = sc.NaiveBayes(kinds=KINDS).fit(*documents(240, 0))
     assert log_loss(y, model.predict_proba(X)) < log_loss(y, plain.predict_proba(X)) + 0.01
-    why = model.explain(X).to_pandas()
+    why = contributions(model.explain(X)).to_pandas()
     assert list(why.columns) == ["(prior)", "note", "title", "size", "colour"]
     logs = np.sort(model.predict_log_proba(X), axis=1)
     assert np.abs(why.sum(axis=1) - (logs[:, -1] - logs[:, -2])).max() < 1e-9
@@ -248,7 +249,7 @@ def test_a_sparse_table_is_a_text_without_words():
     assert "logistic regression on words" in model.ensemble_.names
     assert model.ensemble_.log_loss < model.ensemble_.plain
     odds = np.abs(np.diff(model.predict_log_proba(X), axis=1))[:, 0]
-    assert np.abs(model.explain(X).to_pandas().sum(axis=1) - odds).max() < 1e-9
+    assert np.abs(contributions(model.explain(X)).to_pandas().sum(axis=1) - odds).max() < 1e-9
     with pytest.raises(DataError, match="of a sparse table"):
         model.to_sql()
 

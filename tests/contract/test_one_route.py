@@ -13,6 +13,7 @@ import oracle
 from contract.checking import chunk_of, condition
 from contract.examples import EXAMPLES, LAWS, Example, every_climb
 from contract.models import MODELS, every_fit, named, told
+from explained import contributions
 from softcount.families import HOWS, How, Params, Poisson, Setting
 from softcount.fitted.answers import CLASS, drawn, fill_as_written, fills
 from softcount.fitted.classes import SurpriseMeter
@@ -52,7 +53,7 @@ def check_one_route(model: Any, example: Example, rows: Any) -> None:
 
 def check_explained(model: Any, table: Any, logs: np.ndarray) -> None:
     """The columns and the prior add up to the log-odds of the two likeliest groups."""
-    parts = model.explain(table)
+    parts = contributions(model.explain(table))
     total = np.sum([parts[name].to_numpy() for name in parts.column_names], axis=0)
     ranked = np.sort(logs, axis=1)
     same(total, ranked[:, -1] - ranked[:, -2])

@@ -86,7 +86,7 @@ WORK: dict[str, Callable[[Any, Path, pd.DataFrame], object]] = {
     "a page": lambda model, path, rows: model_page(model.fitted_),
     "a page as data": lambda model, path, rows: model_record(model.fitted_),
     "a page of rows": lambda model, path, rows: model_page(model.fitted_, sorted_rows(model, rows)),
-    "influence": lambda model, path, rows: model.influence(per_class=True),
+    "influence": lambda model, path, rows: model.summary("class and column"),
     "explain": lambda model, path, rows: model.explain(rows),
 }
 

@@ -59,7 +59,7 @@ def mixture(data: Callable[[str], Path]) -> sc.Mixture:
 
 
 def test_the_order_is_autoclasss_and_every_value_agrees_to_its_last_digit(mixture, report):
-    frame = arrow(mixture.influence()).to_pydict()
+    frame = arrow(mixture.summary("column")).to_pydict()
     right = summed(report)
     assert len(right) == 21
     for name, value in zip(frame["column"], frame["relative"], strict=True):
@@ -69,7 +69,7 @@ def test_the_order_is_autoclasss_and_every_value_agrees_to_its_last_digit(mixtur
 
 
 def test_every_class_has_autoclasss_values(mixture, report):
-    frame = arrow(mixture.influence(per_class=True)).to_pydict()
+    frame = arrow(mixture.summary("class and column")).to_pydict()
     pairs = list(zip(frame["class"], frame["influence"], strict=True))
     mine = sorted(sorted((value for name, value in pairs if name == g), reverse=True) for g in range(4))
     for one, other in zip(mine, sorted(each(report)), strict=True):
@@ -78,10 +78,10 @@ def test_every_class_has_autoclasss_values(mixture, report):
 
 
 def test_the_classes_are_as_far_from_the_whole_table_as_autoclass_says(mixture, report):
-    frame = arrow(mixture.classes(parameters=True)).to_pydict()
+    frame = arrow(mixture.summary(parameters=True)).to_pydict()
     np.testing.assert_allclose(sorted(frame["departure"]), sorted(divergences(report)), rtol=0.005)
     np.testing.assert_allclose(frame["share"], [17.25 / 48, *[10.25 / 48] * 3], rtol=1e-4)
 
 
 def test_the_rows_of_the_classes_are_those_of_the_four_diseases(mixture):
-    np.testing.assert_allclose(arrow(mixture.classes()).to_pydict()["rows"], [17, 10, 10, 10], rtol=1e-4)
+    np.testing.assert_allclose(arrow(mixture.summary()).to_pydict()["rows"], [17, 10, 10, 10], rtol=1e-4)

@@ -110,7 +110,7 @@ def test_a_beta_with_one_value_per_class_is_that_of_each_class(classes):
     model = sc.NaiveBayes(prior={"rich": priors.Beta(alpha, beta)}).fit(frame, y)
     wanted = shares(counted(frame, y, "rich") + np.stack([beta, alpha], axis=1))
     np.testing.assert_allclose(model.params_["rich"]["probability"], wanted, rtol=1e-14)
-    model.influence()
+    model.summary("column")
 
 
 def test_a_dirichlet_in_order_and_by_name():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import softcount as sc
+from explained import contributions
 from networks.plain_numbers import (
     DISCRETE,
     NUMBERS,
@@ -322,7 +323,7 @@ def test_a_leaf_whose_counts_are_expected_ones_is_learned_as_naive_bayes_learns_
 def test_what_nodes_add_to_a_level_and_to_a_surprise_adds_up(seed: int) -> None:
     net, rows = drawn_and_fitted(seed)
     for node in net.levels_:
-        pieces = arrow(net.explain(rows, node)).to_pandas().sum(axis=1)
+        pieces = contributions(net.explain(rows, node)).to_pandas().sum(axis=1)
         shares = np.sort(net.predict_proba(rows, node), axis=1)
         np.testing.assert_allclose(pieces, np.log(shares[:, -1] / shares[:, -2]), rtol=1e-8, atol=1e-8)
     found, logs, usual = (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
+from explained import contributions
 from served_rows import POINTS, TABLE, TEXTS, app_of, asked, body, infer, outputs, tensor
 from softcount.errors import DataError, ModelFileError
 from softcount.serve.models import served, served_by_name
@@ -53,10 +54,13 @@ def test_a_document_that_is_a_path_is_only_words(app, paths):
 @pytest.mark.parametrize("name", ["titanic", "chosen", "found", "tree"])
 def test_reasons_are_those_of_the_library(app, paths, name):
     found = outputs(infer(app, name, table_body(), "explain"))
-    frame = sc.load(paths[name]).explain(TABLE)
+    explained = sc.load(paths[name]).explain(TABLE)
+    frame = contributions(explained)
     wanted = np.stack([frame[key].to_numpy() for key in frame.column_names], axis=1)
     assert found["columns"].tolist() == frame.column_names
     assert (found["contributions"] == wanted).all()
+    assert found["label"].tolist() == list(map(str, explained["(class)"].to_pylist()))
+    assert found["against"].tolist() == list(map(str, explained["(against)"].to_pylist()))
     assert (found["label"] != found["against"]).all()
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
+from explained import contributions
 
 # of 32 on the hill and 48 elsewhere, how many say yes
 YES = {"G": (29, 17), "D": (6, 18), "M": (27, 3)}
@@ -50,7 +51,7 @@ def test_the_likelier_class_is_predicted():
 @pytest.mark.parametrize("row", PRINTED)
 def test_the_explanation_adds_up_to_the_log_odds(row):
     table = {name: [row[j]] for j, name in enumerate("GDM")}
-    parts = fitted().explain(table)
+    parts = contributions(fitted().explain(table))
     total = sum(parts[name][0].as_py() for name in parts.column_names)
     chance = PRINTED[row]
     assert total == pytest.approx(abs(np.log(chance / (1 - chance))), abs=2e-4)

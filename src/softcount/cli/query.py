@@ -117,11 +117,17 @@ def draw_steps(model: Any, request: Request) -> pa.Table:
         return found
     if request.length is not None:
         raise DataError("--length is for models with hidden states: for a chain, -n is the number of steps.")
-    drawn = model.sample(max(request.n, 1), random_state=request.seed)
-    each = drawn if model.ends else [drawn]
+    each = draw_sequences(model, max(request.n, 1), request.seed)
     numbers = [number for number, steps in enumerate(each, start=1) for _ in steps]
     steps = [step for steps in each for step in range(1, len(steps) + 1)]
     return pa.table({"sequence": numbers, "step": steps, "symbol": make_array([x for own in each for x in own])})
+
+
+def draw_sequences(chain: Any, n: int, seed: int, start: Any = None) -> list[Any]:
+    """One sequence of n steps or, if ends are states, n sequences."""
+    if chain.ends:
+        return list(chain.sample(n, start=start, random_state=seed))
+    return list(chain.sample(1, n, start, random_state=seed))
 
 
 def generate(request: Request) -> None:
@@ -136,8 +142,7 @@ def generate(request: Request) -> None:
     if start is not None:
         symbols = {str(symbol): symbol for symbol in chain.symbols_}
         start = list(start) if characters else [symbols.get(step, step) for step in start.split()]
-    drawn = chain.sample(request.n, start=start, random_state=request.seed)
-    lines = drawn if chain.ends else [drawn]
+    lines = draw_sequences(chain, request.n, request.seed, start)
     text = "".join(("" if characters else " ").join(map(str, line)) + "\n" for line in lines)
     write_bytes(text.encode(), request.output)
 

@@ -148,7 +148,7 @@ class AverageMember:
         """Log marginal likelihood of its table; by "bic", minus half of BIC."""
         if self.is_network:
             if by == "bic":
-                return float(-self.model.bic() / 2)
+                return float(-self.model.bic_ / 2)
             # Every labelling of the hidden nodes' categories is an optimum.
             labellings = sum(lgamma(len(self.fitted.levels[key]) + 1) for key in self.hidden)
             return network_evidence(self.fitted) + labellings
@@ -342,6 +342,22 @@ class ModelAverage:
         return np.asarray(log_sum_exp(log_of(self.weights_) + logs, 1))
 
     @needs_all_rows
+    def log_likelihood(self, X: Any) -> float:
+        """Return the log-likelihood of all rows together.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+
+        Returns
+        -------
+        float
+            Sum of `score_samples(X)`, in nats.
+        """
+        return float(self.score_samples(X).sum())
+
+    @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
         """Return the accuracy if `y` is given, otherwise the mean log-density per row.
 
@@ -491,12 +507,12 @@ class ModelAverage:
         parts = list(zip(shares.tolist(), answers, strict=True))
         return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
-    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """Draw rows, each from a member that is drawn by its weight.
 
         Parameters
         ----------
-        n : int, default=1
+        n_samples : int, default=1
             Number of rows.
         given : dict, default=None
             Values of columns that are held.
@@ -508,15 +524,15 @@ class ModelAverage:
         DataFrame or ndarray
             The rows; an array for Gaussian mixtures of an array.
         """
-        n, rng = check_whole("n, the number of rows,", n, 0), inputs.generator(random_state)
-        counts = rng.multinomial(n, self._given_weights(given))
+        n_samples, rng = check_whole("n_samples", n_samples, 0), inputs.generator(random_state)
+        counts = rng.multinomial(n_samples, self._given_weights(given))
         how = {} if given is None else {"given": given}
         drawn = [
             member.model.sample(int(count), random_state=int(rng.integers(2**31 - 1)), **how)
             for member, count in zip(self._members, counts, strict=True)
-            if count or not n
+            if count or not n_samples
         ]
-        order = rng.permutation(n)
+        order = rng.permutation(n_samples)
         if isinstance(drawn[0], tuple):  # a GaussianMixture: rows as an array, and their components
             return np.concatenate([rows for rows, _ in drawn])[order]
         tables = [as_arrow(part) for part in drawn]
@@ -596,8 +612,7 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
     ----------
     .. [1] J. A. Hoeting, D. Madigan, A. E. Raftery and C. T. Volinsky (1999). "Bayesian model averaging: a tutorial".
        Statistical Science 14 (4), 382-417.
-    .. [2] D. H. Wolpert (1992).
-       "Stacked generalization". Neural Networks 5 (2), 241-259.
+    .. [2] D. H. Wolpert (1992). "Stacked generalization". Neural Networks 5 (2), 241-259.
     .. [3] Y. Yao, A. Vehtari, D. Simpson and A. Gelman (2018). "Using stacking to average Bayesian predictive
        distributions". Bayesian Analysis 13 (3), 917-1007.
 

@@ -22,6 +22,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.inputs import attribute, refuse_unlike
+from softcount.estimators.parameters import SETTLED
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import vocabulary_document, vocabulary_of
 from softcount.files.schema import reading_document
@@ -196,6 +197,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     _learned: ClassVar = "_gathered"
     _input_tags: ClassVar = {"string": True, "two_d_array": False}
+    _varied: ClassVar = SETTLED
     _gathered: Gathered | vocabulary.GatheredHashes
     _chosen: Chosen | None
     _tally: DocumentTally
@@ -218,6 +220,8 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         lowercase: bool = True,
         hashing: int | None = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Self
 
@@ -14,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 import softcount
 from softcount.core.counts import Counts
 from softcount.core.lazy import LazyModule
-from softcount.errors import DataError, SoftcountError, warn
+from softcount.errors import ParameterError, SoftcountError, warn
 from softcount.estimators import inputs
 from softcount.estimators.docstrings import document
-from softcount.estimators.engines import row_by_row
+from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words
+from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words, remedy
 from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import arrow_table, as_frame, filled, frame_like, kinds_of, schema_table
 from softcount.estimators.saving import save_estimator
@@ -28,11 +30,13 @@ from softcount.files.codec import Arrays, Document
 from softcount.files.model_file import document_of
 from softcount.fit import Request, complete
 from softcount.fitted.fitted import Fitted
-from softcount.learn.record import Provenance
+from softcount.learn.record import Provenance, bic, description_length
+from softcount.learn.settings import Plan
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
 from softcount.pictures.inline_html import boxed
 from softcount.run.local import Threads
+from softcount.run.progress import progress_on, starts_told
 from softcount.table import Contradiction, Table
 from softcount.table.schema import Key
 
@@ -43,12 +47,12 @@ KEPT_CELLS = 1_000_000
 class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator whose constructor names its parameters; `parameters.PARAMETERS` declares them.
 
-    `_varied` holds those that mean something else in this estimator, `_removed` former parameters and their
-    replacements.
+    `_varied` holds those that mean something else in this estimator, `_elsewhere` what to use for parameters that it
+    does not have.
     """
 
     _varied: ClassVar[Mapping[str, Parameter]] = {}
-    _removed: ClassVar[Mapping[str, str]] = {}
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
     _declared: ClassVar[Mapping[str, Parameter]] = {}
     _learned: ClassVar[str] = "fitted_"  # the attribute that a fit sets
     _input_tags: ClassVar[Mapping[str, bool]] = {}  # scikit-learn's tags of X that differ from its defaults
@@ -63,8 +67,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             cls.__doc__ = document(cls, cls._declared, {own.name: own.default for own in given})
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
-        for name in cls._removed.keys() & named.keys():
-            raise DataError(f"{cls.__name__} has no parameter {name!r} any more. Use {cls._removed[name]}.")
+        for name in named.keys() - cls._declared.keys() if cls._declared else ():
+            raise ParameterError(
+                f"{cls.__name__} has no parameter {name!r}.{remedy(name, cls._declared, cls._elsewhere)}"
+            )
         made: Self = super().__new__(cls)
         return made
 
@@ -151,6 +157,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return boxed(type(self).__name__, next(found), found)
 
 
+@contextmanager
+def progress(estimator: Any, plan: Plan, what: str = "starts") -> Iterator[Plan]:
+    """The plan of a fit; with `verbose` it shows a progress bar on a terminal."""
+    with progress_on(sys.stderr) if estimator.verbose else nullcontext() as tell:
+        yield plan if tell is None else replace(plan, watch=starts_told(tell, what))
+
+
 scoring_plan: Any = LazyModule("softcount.export.scoring_plan")
 
 
@@ -219,7 +232,57 @@ class ExportableEstimator(Estimator):
         return as_onnx(self)[0]
 
 
-class ModelEstimator(Estimator):
+class LikelihoodEstimator(Estimator):
+    """An estimator whose `score_samples` is the log-density of each row, or of each sequence."""
+
+    def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:
+        """The log-likelihood, the weight of the rows or sequences, and the rows or steps that `bic` counts."""
+        logs = self.score_samples(X)
+        weights = inputs.filled_weights(sample_weight, len(logs))
+        total, size = float(weights[weights > 0] @ logs[weights > 0]), float(weights.sum())
+        return total, size, size
+
+    @needs_all_rows
+    def log_likelihood(self, X: Any, sample_weight: Any = None) -> float:
+        """Return the log-likelihood of all rows, or sequences, together.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sequences
+            Rows, or sequences for a model of sequences.
+        sample_weight : array, default=None
+            A weight for each row or sequence.
+
+        Returns
+        -------
+        float
+            Weighted sum of `score_samples(X)`, in nats.
+        """
+        return self._total(X, sample_weight)[0]
+
+    @needs_all_rows
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood per row, or per sequence.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sequences
+            Rows, or sequences for a model of sequences.
+        y : object, default=None
+            Ignored; present for pipelines.
+        sample_weight : array, default=None
+            A weight for each row or sequence.
+
+        Returns
+        -------
+        float
+            `log_likelihood(X)` divided by the weight of the rows.
+        """
+        total, size, _ = self._total(X, sample_weight)
+        return total / size if size else float("nan")
+
+
+class ModelEstimator(LikelihoodEstimator):
     """An estimator with a model of columns in `fitted_`."""
 
     fitted_: Annotated[Any, "The fitted model itself, as the functions of the package take it."]
@@ -250,6 +313,66 @@ class EmEstimator(ModelEstimator):
     trace_: list[float] = attribute("trace", "Objective of EM at the start and after every iteration.")
     converged_: bool = attribute("converged", "Whether EM stopped because it converged, not because of `max_iter`.")
     n_iter_: int = attribute("n_iter", "Number of iterations of the best initialisation.")
+
+    @property
+    def bic_(self) -> float:
+        """The Bayesian information criterion of the data of the fit; smaller is better."""
+        return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
+
+    @needs_all_rows
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return the Bayesian information criterion of these rows or sequences; smaller is better.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sequences
+            Rows, or sequences for a model of sequences.
+        sample_weight : array, default=None
+            A weight for each row or sequence.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood + n_parameters log(n), where n is the number of rows, or of steps.
+        """
+        total, _, size = self._total(X, sample_weight)
+        return bic(total, self.n_parameters_, size)
+
+    @needs_all_rows
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return Akaike's information criterion of these rows or sequences; smaller is better.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sequences
+            Rows, or sequences for a model of sequences.
+        sample_weight : array, default=None
+            A weight for each row or sequence.
+
+        Returns
+        -------
+        float
+            -2 log-likelihood + 2 n_parameters.
+        """
+        return 2 * self.n_parameters_ - 2 * self._total(X, sample_weight)[0]
+
+    @needs_all_rows
+    def description_length(self, X: Any, sample_weight: Any = None) -> float:
+        """Return the bits to write down the parameters and, with their help, the data; smaller is better.
+
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name, array or sequences
+            Rows, or sequences for a model of sequences.
+        sample_weight : array, default=None
+            A weight for each row or sequence.
+
+        Returns
+        -------
+        float
+            Half of BIC, in bits. For columns of numbers only differences are meaningful.
+        """
+        return description_length(self.bic(X, sample_weight))
 
 
 class TableEstimator(ModelEstimator):
@@ -320,15 +443,15 @@ class TableEstimator(ModelEstimator):
         inputs.warn_of_kept(table)
         return filled(X, found, [spec.key for spec in fitted.schema.fields])
 
-    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: Any = None) -> Any:
         """Draw rows from the model.
 
         Parameters
         ----------
-        n : int, default=1
+        n_samples : int, default=1
             Number of rows.
         given : dict, default=None
-            Values of columns that are held; the others follow from them.
+            Values of columns that are held, or conditions on them; the others follow from them.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
 
@@ -345,9 +468,9 @@ class TableEstimator(ModelEstimator):
         >>> Mixture(2, random_state=0).fit(rows).sample(3, given={"kind": "a"}, random_state=0)["kind"].tolist()
         ['a', 'a', 'a']
         """
-        fitted, n = self._fitted, check_whole("n, the number of rows,", n, 0)
+        fitted, n_samples = self._fitted, check_whole("n_samples", n_samples, 0)
         self._warn_of_dependence(None)
-        return self._result(arrow_table(fitted.sample(n, given, inputs.generator(random_state))))
+        return self._result(arrow_table(fitted.sample(n_samples, given, inputs.generator(random_state))))
 
     def explore(self, X: Any = None) -> Any:
         """Return the interactive explorer: any column given any others.

@@ -58,8 +58,7 @@ class Classifier(ClassEstimator):
 
     References
     ----------
-    .. [1] D. H. Wolpert (1992).
-       "Stacked generalization". Neural Networks 5 (2), 241-259.
+    .. [1] D. H. Wolpert (1992). "Stacked generalization". Neural Networks 5 (2), 241-259.
     .. [2] Y. Lou, R. Caruana, J. Gehrke and G. Hooker (2013). "Accurate intelligible models with pairwise
        interactions". KDD 2013, 623-631.
     .. [3] J. H. Friedman (1989). "Regularized discriminant analysis". Journal of the American Statistical Association
@@ -86,6 +85,8 @@ class Classifier(ClassEstimator):
         budget: float | None = None,
         n_jobs: int | None = None,
         engine: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
@@ -191,7 +192,7 @@ class AODE(ClassEstimator):
     """
 
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
-    _removed: ClassVar = {"numbers": "AODE(): numbers are discretised"}
+    _elsewhere: ClassVar = {"numbers": "cuts: numbers are always discretised"}
     _varied: ClassVar = {
         "prior": Parameter(
             float,
@@ -209,6 +210,8 @@ class AODE(ClassEstimator):
         parents: str | None = None,
         missing: Any = None,
         n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 

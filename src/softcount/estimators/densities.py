@@ -14,10 +14,10 @@ from softcount.densities.histogram import HistogramDensity, counts_of, edges_of
 from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_kernel, reflection_of
 from softcount.errors import DataError, DataWarning, ModelFileError
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator
-from softcount.estimators.engines import needs_all_rows, row_by_row
+from softcount.estimators.base import LikelihoodEstimator
+from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import check_whole
+from softcount.estimators.parameters import SETTLED, check_whole
 from softcount.files.codec import Arrays, Document, finite_array
 from softcount.sources.frames import text_column
 from softcount.table import check_weights
@@ -26,12 +26,13 @@ MOST_POINTS = 1 << 22
 """Rows kept as they came; more are kept as the nodes of a dyadic grid."""
 
 
-class DensityEstimator(Estimator):
+class DensityEstimator(LikelihoodEstimator):
     """A density of numbers: of a plain column (an array, a list, a series, an Arrow column) or of a table."""
 
     plain_column_: Annotated[bool, "Whether a plain column was fitted, not a table."]
     n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
     feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
+    _varied: ClassVar = SETTLED
     _input_tags: ClassVar = {"allow_nan": True}
 
     @property
@@ -54,24 +55,6 @@ class DensityEstimator(Estimator):
             Log-densities in nats, 0 for a row of missing cells and -inf outside the density.
         """
         return np.asarray(self._density.log_density(self._queries(X)))
-
-    @needs_all_rows
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the log-likelihood of all rows together.
-
-        Parameters
-        ----------
-        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
-            Rows.
-        y : object, default=None
-            Ignored; present for pipelines.
-
-        Returns
-        -------
-        float
-            Sum of the log-densities.
-        """
-        return float(self.score_samples(X).sum())
 
     @row_by_row
     def cdf(self, X: Any) -> np.ndarray:
@@ -238,8 +221,7 @@ class KernelDensity(DensityEstimator):
 
     References
     ----------
-    .. [1] B. W. Silverman (1986).
-       Density Estimation for Statistics and Data Analysis. Chapman and Hall.
+    .. [1] B. W. Silverman (1986). Density Estimation for Statistics and Data Analysis. Chapman and Hall.
     .. [2] S. J. Sheather and M. C. Jones (1991). "A reliable data-based bandwidth selection method for kernel density
        estimation". Journal of the Royal Statistical Society B 53 (3), 683-690.
     .. [3] Z. I. Botev, J. F. Grotowski and D. P. Kroese (2010). "Kernel density estimation via diffusion". Annals of
@@ -256,7 +238,13 @@ class KernelDensity(DensityEstimator):
     rows_: Annotated[WeightedPoints, "The rows, with their weights."]
 
     def __init__(
-        self, kernel: str = "gaussian", bandwidth: Any = "isj", exact: bool = False, bounds: Any = None
+        self,
+        kernel: str = "gaussian",
+        bandwidth: Any = "isj",
+        exact: bool = False,
+        bounds: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
@@ -489,8 +477,7 @@ class Histogram(DensityEstimator):
     ----------
     .. [1] D. Freedman and P. Diaconis (1981). "On the histogram as a density estimator: L2 theory". Zeitschrift fuer
        Wahrscheinlichkeitstheorie und verwandte Gebiete 57, 453-476.
-    .. [2] P. Kontkanen and P. Myllymaki (2007).
-       "MDL histogram density estimation". AISTATS 2007, 219-226.
+    .. [2] P. Kontkanen and P. Myllymaki (2007). "MDL histogram density estimation". AISTATS 2007, 219-226.
     .. [3] J. D. Scargle, J. P. Norris, B. Jackson and J. Chiang (2013). "Studies in astronomical time series analysis.
        VI. Bayesian block representations". Astrophysical Journal 764, 167.
 
@@ -507,7 +494,7 @@ class Histogram(DensityEstimator):
     edges_: Annotated[np.ndarray, "Edges of the bins, ascending, shape (n_bins + 1,)."]
     counts_: Annotated[np.ndarray, "Weight of the rows in each bin, shape (n_bins,)."]
 
-    def __init__(self, bins: Any = "auto") -> None:
+    def __init__(self, bins: Any = "auto", random_state: Any = None, verbose: bool = False) -> None:
         self._keep_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Histogram:

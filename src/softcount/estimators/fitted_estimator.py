@@ -13,11 +13,12 @@ from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
+from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, TableEstimator, scoring_plan
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import Answer, attribute
-from softcount.estimators.parameters import check_whole
+from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import report
 from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow
 from softcount.evaluate.scores import as_named, label_places
@@ -173,16 +174,33 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     @row_by_row
     def explain(self, X: Any, against: Any = None) -> Any:
-        """A frame of what each column adds to the log-odds of the class against the runner-up.
+        """Return what each column adds to the log-odds of the predicted class against another one.
 
-        The columns add up exactly; `(prior)` is what the shares of the classes add, and a missing cell adds 0.
-        `against` names another class to compare with; rows of that class itself get 0. If a column of X is called
-        "(prior)", the column of the shares is "((prior))".
+        Parameters
+        ----------
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
+            Rows.
+        against : object, default=None
+            Class to compare with; rows of that class itself get 0. None is the second most probable class of each row.
+
+        Returns
+        -------
+        DataFrame
+            A line for each row. `(class)` is the predicted class and `(against)` the other one. The remaining columns
+            add up exactly to the log-odds of the two, in nats: `(prior)` is the part of the class shares, and a missing
+            cell adds 0. If a column of `X` has one of these names, brackets are added: "((prior))".
+
+        Examples
+        --------
+        >>> from softcount import NaiveBayes
+        >>> model = NaiveBayes().fit({"Sky": ["grey", "grey", "blue"]}, ["rain", "rain", "sun"])
+        >>> model.explain({"Sky": ["grey"]}).to_pylist()[0]["(class)"]
+        'rain'
         """
         table = self._closed(X)
         found = self.fitted_.explain(table, against)
         inputs.warn_of_outside(table)
-        return self._result(arrow_table(found.named(self.fitted_)), X)
+        return self._result(arrow_table(found.columns(self.fitted_, inputs.class_array(self._class_names()))), X)
 
     @needs_all_rows
     def augment(self, X: Any) -> Any:
@@ -264,28 +282,52 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     )
     influence_: dict[Key, float] = attribute(
         lambda fitted: dict(fitted.influence()),
-        "What each column says of the classes, in nats, the largest first: see `influence`.",
+        "What each column says of the classes, in nats, the largest first: see `summary`.",
     )
 
-    def influence(self, per_class: bool = False, parameters: bool = False) -> Any:
-        """Columns by what they say of the classes, in nats: the largest first.
+    def summary(self, by: str = "class", X: Any = None, members: int = 3, parameters: bool = False) -> Any:
+        """Describe the classes, the influence of the columns, or both.
 
-        If the classes are known, a column's influence is how much it lowers the log-loss of held-out rows, in nats per
-        row: the mean of its gain as the first column and as the last. A model that was not tried on held-out rows has
-        an upper bound from its counts. If classes were looked for, it is AutoClass's: the divergence of each class from
-        the table taken as one class, summed over the classes. With `per_class` there is a line for each column and
-        class, with that divergence and the column in words, for both kinds of model. `relative` is 1 for the largest. A
-        block of columns is one entry under its joined names. Words are of the rows or, with `parameters`, of what they
-        are scored with.
+        If the classes are known, the influence of a column is how much it lowers the log-loss of held-out rows, in nats
+        per row: the mean of its gain as the first column and as the last. A model without held-out rows has an upper
+        bound from its counts. If the classes were found, it is the divergence of each class from the whole table,
+        summed over the classes, as in AutoClass. A block of columns has one line, under its joined names.
+
+        Parameters
+        ----------
+        by : {"class", "column", "class and column"}, default="class"
+            A line for each class, for each column with the largest influence first, or for each pair of them with the
+            largest divergence first.
+        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
+            With `by="class"`, rows of which the most and the least certain members of each class are shown.
+        members : int, default=3
+            Number of rows shown for each class.
+        parameters : bool, default=False
+            Describe the parameters that rows are scored with, which include the prior, instead of the rows of the fit.
+
+        Returns
+        -------
+        DataFrame or Arrow table
+            By class: name, share, `departure` (its divergence from the whole table, in nats), the typical row and what
+            sets the class apart; with `X` also `entropy` and `relative_entropy`, from 0 (certain) to 1, and the rows.
+            By column: `influence`, and `relative`, which is 1 for the largest. By both: these, and the distribution in
+            words.
         """
+        Parameter(None, "", ("class", "column", "class and column")).check("by", by)
+        if X is not None and by != "class":
+            raise DataError(f"summary(by={by!r}) takes no X: rows are shown by class.")
+        if by == "class":
+            return self._result(arrow_lines(self._class_lines(X, check_whole("members", members, 0), parameters)))
+        return self._result(arrow_table(self._influence_columns(by != "column", parameters)))
+
+    def _influence_columns(self, per_class: bool, parameters: bool) -> dict[str, Any]:
         fitted, names = self._fitted, self._class_names()
         columns = answers.labels_in(fitted)
-        if per_class:
-            words = {leaf.key: fitted.describe(leaf.key, parameters) for leaf in fitted.model.leaves}
+        if not per_class:
+            found = [(key, 0, value) for key, value in fitted.influence()]
+        else:
             found = [(key, g, float(own[g])) for key, own in departures(fitted).items() for g in range(len(names))]
             found.sort(key=lambda entry: -entry[2])
-        else:
-            found = [(key, 0, value) for key, value in fitted.influence()]
         values = np.array([value for *_, value in found])
         most = values.max(initial=0.0)
         shown: dict[str, Any] = {"column": [columns[key] for key, *_ in found]}
@@ -293,21 +335,15 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             shown["class"] = [names[g] for _, g, _ in found]
         shown |= {"influence": values, "relative": values / most if most > 0 else np.zeros(len(values))}
         if per_class:
+            words = {leaf.key: fitted.describe(leaf.key, parameters) for leaf in fitted.model.leaves}
             shown["words"] = [words[key][g] for key, g, _ in found]
-        return self._result(arrow_table(shown))
+        return shown
 
-    def classes(self, X: Any = None, members: int = 3, parameters: bool = False) -> Any:
-        """A line for each class: size, typical row, what sets it apart; with X, its surest and least sure rows.
-
-        `departure` is how far the class is from the whole table, in nats. With X, `entropy` is how unsure the rows of
-        the class are of it, in nats, and `relative_entropy` the same between 0 (sure) and 1 (no idea). Shares, means
-        and deviations are those of the rows that were learned from; with `parameters` those that rows are scored with,
-        in which the prior has its part.
-        """
-        fitted, members = self._fitted, check_whole("members", members, 0)
+    def _class_lines(self, X: Any, members: int, parameters: bool) -> list[dict[str, Any]]:
+        fitted = self._fitted
         cards, names = fitted.cards(parameters), answers.labels_in(fitted)
         typical = {x.key: _of_one_type([card.typical[x.key] for card in cards]) for x in fitted.model.leaves}
-        lines = [
+        lines: list[dict[str, Any]] = [
             card.as_data(names) | {"class": name, "typical": {names[key]: own[g] for key, own in typical.items()}}
             for g, (name, card) in enumerate(zip(self._class_names(), cards, strict=True))
         ]
@@ -320,7 +356,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
                 "surest": [asdict(member) for member in own.most],
                 "least_sure": [asdict(member) for member in own.least],
             }
-        return self._result(arrow_lines(lines))
+        return lines
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """Return the most anomalous rows with the reasons.

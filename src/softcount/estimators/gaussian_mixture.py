@@ -58,8 +58,7 @@ class GaussianMixture(Mixture):
 
     References
     ----------
-    .. [1] G. McLachlan and D. Peel (2000).
-       Finite Mixture Models. Wiley.
+    .. [1] G. McLachlan and D. Peel (2000). Finite Mixture Models. Wiley.
     .. [2] C. Fraley and A. E. Raftery (2002). "Model-based clustering, discriminant analysis, and density estimation".
        Journal of the American Statistical Association 97 (458), 611-631.
 
@@ -227,12 +226,12 @@ class GaussianMixture(Mixture):
 
     # -- answers
 
-    def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> Any:
-        """Draw rows from the mixture.
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: Any = None) -> Any:
+        """Draw rows from the mixture, and return them with their components as scikit-learn does.
 
         Parameters
         ----------
-        n : int, default=1
+        n_samples : int, default=1
             Number of rows.
         given : dict, default=None
             Values of columns that are held; the others follow from them.
@@ -241,9 +240,9 @@ class GaussianMixture(Mixture):
 
         Returns
         -------
-        rows : ndarray of shape (n, n_columns)
+        rows : ndarray of shape (n_samples, n_columns)
             The rows.
-        components : ndarray of int, shape (n,)
+        components : ndarray of int, shape (n_samples,)
             The component that each row was drawn from.
 
         Examples
@@ -253,8 +252,8 @@ class GaussianMixture(Mixture):
         >>> rows.shape, components.shape
         ((3, 1), (3,))
         """
-        fitted, n = self._fitted, check_whole("n, the number of rows,", n, 1)
-        columns, groups = drawn(fitted, n, given, inputs.generator(random_state))
+        fitted, n_samples = self._fitted, check_whole("n_samples", n_samples, 1)
+        columns, groups = drawn(fitted, n_samples, given, inputs.generator(random_state))
         return np.column_stack([columns[spec.key] for spec in fitted.schema.used]), groups
 
     # -- what was found

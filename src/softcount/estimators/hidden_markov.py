@@ -29,7 +29,6 @@ from softcount.fitted.states import FittedStates
 from softcount.learn.em import Stop
 from softcount.learn.hidden_states import fit_auto_states, fit_states, given_state_start, read_steps
 from softcount.learn.mixture import Starts
-from softcount.learn.record import bic
 from softcount.learn.settings import Plan, start_levels
 from softcount.models.base import ClassModel, DeadEnd
 from softcount.models.declare import read_kinds
@@ -408,19 +407,10 @@ class HiddenMarkov(SequencePages, EmEstimator):
         """
         return np.concatenate(self._ask(X, FittedStates.sequence_logs)[1])
 
-    def log_likelihood(self, X: Any) -> float:
-        """The log-probability of all sequences together."""
-        return float(self.score_samples(X).sum())
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log-probability of a step."""
+    def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:
         sequences, found = self._ask(X, FittedStates.sequence_logs, sample_weight)
         weights = np.ones(len(sequences)) if sequences.weights is None else sequences.weights
-        return float(weights @ np.concatenate(found) / (weights @ sequences.lengths))
-
-    def bic(self) -> float:
-        """Of the sequences it was learned from: twice the misfit plus what the parameters cost; smaller is better."""
-        return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
+        return float(weights @ np.concatenate(found)), float(weights.sum()), float(weights @ sequences.lengths)
 
     def explain(self, X: Any, against: Any = None) -> Any:
         """Return what speaks for the most probable state of each step against the second most probable one.
@@ -567,21 +557,35 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences, found = self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, h))
         return sequences, np.concatenate(found)
 
-    def sample(self, n: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
-        """A frame of n new sequences of so many steps: sequence, step, state and every column.
+    def sample(self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
+        """Draw sequences from the model.
 
-        `start` names a state that the sequences begin in.
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of sequences.
+        length : int, default=100
+            Steps of each sequence.
+        start : str or int, default=None
+            State that every sequence begins in.
+        random_state : int, Generator or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        DataFrame or Arrow table
+            A line for each step: sequence, step, state and every column.
         """
-        n, length = check_whole("n, the number of sequences,", n, 0), check_whole("length", length, 1)
+        n_samples, length = check_whole("n_samples", n_samples, 0), check_whole("length", length, 1)
         fitted, rng = self._fitted, inputs.generator(random_state)
         begin = None if start is None else self._state_of(start)
-        paths = [state_answers.drawn_path(fitted, length, rng, begin) for _ in range(n)]
+        paths = [state_answers.drawn_path(fitted, length, rng, begin) for _ in range(n_samples)]
         if begin is not None:
             paths = [np.concatenate([[begin], path[:-1]]) for path in paths]
         path = np.concatenate([*paths, np.zeros(0, dtype=int)])
         shown: dict[str, Any] = {
-            "sequence": np.repeat(np.arange(1, n + 1), length),
-            "step": np.tile(np.arange(1, length + 1), n),
+            "sequence": np.repeat(np.arange(1, n_samples + 1), length),
+            "step": np.tile(np.arange(1, length + 1), n_samples),
             "state": self.states_[path],
         }
         cells = state_answers.drawn_cells(fitted, path, rng)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softcount.core.lazy import sparse
 from softcount.errors import DataError, warn
-from softcount.models.declare import read_kinds
+from softcount.models.declare import Declared, read_kinds
 from softcount.sources import frames
 from softcount.table import Table, check_weights, code_labels, open_table, read_labels
 from softcount.table.schema import Field, Key, Kind, Schema
@@ -272,6 +272,19 @@ def kind_in(spec: Field) -> Any:
 def opened(X: Any, missing: tuple[str, ...]) -> Any:
     """A file or folder as a table; anything else as it came."""
     return open_table(X, missing=missing) if isinstance(X, (str, os.PathLike)) else X
+
+
+def name_of_labels(y: Any, X: Any, declared: Declared) -> str | None:
+    """The name of a Series y; an error if a column of X that is not ignored has it too."""
+    name = getattr(y, "name", None)
+    if not isinstance(name, str) or not name or not hasattr(y, "dtype"):
+        return None
+    if name in known_columns(X) and declared.forced.get(name) != "ignore":
+        raise DataError(
+            f"y is named {name!r}, and so is a column of X: the column would give the class away. Leave it out of X, "
+            "or rename y."
+        )
+    return name
 
 
 def default_target(X: Any) -> Any:

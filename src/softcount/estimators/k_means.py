@@ -19,7 +19,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, scoring_plan
 from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import varied
+from softcount.estimators.parameters import QUIET, varied
 from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import centres_document, centres_of
@@ -67,8 +67,7 @@ class KMeans(
        129-137.
     .. [2] J. A. Hartigan and M. A. Wong (1979). "Algorithm AS 136: a k-means clustering algorithm". Applied Statistics
        28 (1), 100-108.
-    .. [3] D. Arthur and S. Vassilvitskii (2007).
-       "k-means++: the advantages of careful seeding". SODA 2007, 1027-1035.
+    .. [3] D. Arthur and S. Vassilvitskii (2007). "k-means++: the advantages of careful seeding". SODA 2007, 1027-1035.
 
     Examples
     --------
@@ -85,7 +84,7 @@ class KMeans(
     _learned: ClassVar = "found_"
     _input_tags: ClassVar = {"sparse": True}
     _unit = False
-    _varied: ClassVar = {
+    _varied: ClassVar = QUIET | {
         "max_iter": varied("max_iter", least=1),
         "init": varied(
             "init", type="str or array", help="Initialisation: 'k-means++', 'random', or an array of centres."
@@ -108,6 +107,7 @@ class KMeans(
         random_state: Any = None,
         spill: Any = None,
         engine: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 

@@ -26,9 +26,9 @@ from softcount.chains.order import LONGEST, best_alpha, best_order, context_tree
 from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
-from softcount.estimators.base import Estimator
+from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import Parameter, check_whole
+from softcount.estimators.parameters import SETTLED, Parameter, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
@@ -146,7 +146,7 @@ def _check_level(level: ContextLevel, alphabet: Alphabet, back: int) -> None:
         raise ModelFileError("nothing was counted.")
 
 
-class MarkovChain(SequencePages, Estimator):
+class MarkovChain(SequencePages, LikelihoodEstimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
     Sequences are whatever `read_sequences` reads; strings are sequences of characters. A missing step is no evidence:
@@ -161,8 +161,7 @@ class MarkovChain(SequencePages, Estimator):
 
     References
     ----------
-    .. [1] R. Kneser and H. Ney (1995).
-       "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
+    .. [1] R. Kneser and H. Ney (1995). "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
     .. [2] C. C. Strelioff, J. P. Crutchfield and A. W. Huebler (2007). "Inferring Markov chains: Bayesian estimation,
        model comparison, entropy rate, and out-of-class modeling". Physical Review E 76, 011106.
     .. [3] F. M. J. Willems, Y. M. Shtarkov and T. J. Tjalkens (1995). "The context-tree weighting method: basic
@@ -186,7 +185,7 @@ class MarkovChain(SequencePages, Estimator):
     evidence_: Annotated[dict[int, float], "Log marginal likelihood of the orders that were tried."]
     input_notes_: Annotated[list[str], "Remarks on the sequences that were read."]
 
-    _varied: ClassVar = {
+    _varied: ClassVar = SETTLED | {
         "prior": Parameter(
             "float or Dirichlet",
             "'kneser-ney' leaves a part of the counts of a context to the next shorter. A number is the prior count "
@@ -195,7 +194,15 @@ class MarkovChain(SequencePages, Estimator):
         ),
     }  # fmt: skip
 
-    def __init__(self, order: Any = 1, prior: Any = KNESER_NEY, ends: bool = False, symbols: Any = None) -> None:
+    def __init__(
+        self,
+        order: Any = 1,
+        prior: Any = KNESER_NEY,
+        ends: bool = False,
+        symbols: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
         self._keep_parameters(locals())
 
     # -- learning
@@ -373,14 +380,25 @@ class MarkovChain(SequencePages, Estimator):
         found = self._read(X, weights)
         return *self._chain.log_probabilities(found.codes, found.sequences.starts), found.sequences.weights
 
-    def log_prob(self, X: Any) -> np.ndarray:
-        """The log-probability of each sequence; a missing step is summed over all it may have been."""
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the log-probability of each sequence; a missing step is summed over all symbols.
+
+        Parameters
+        ----------
+        X : list, str, file name, DataFrame or `read_sequences(...)`
+            Sequences.
+
+        Returns
+        -------
+        ndarray of shape (n_sequences,)
+            Log-probabilities, in nats.
+        """
         return self._logs(X)[0]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The log-probability of all sequences together."""
-        logs, _, weights = self._logs(X, sample_weight)
-        return float(logs.sum() if weights is None else logs @ weights)
+    def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:
+        logs, steps, weights = self._logs(X, sample_weight)
+        weights = np.ones(len(logs)) if weights is None else weights
+        return float(weights @ logs), float(weights.sum()), float(weights @ steps)
 
     def perplexity(self, X: Any) -> float:
         """Return the perplexity per known step: exp of minus the mean log-probability.
@@ -608,8 +626,7 @@ class MarkovChain(SequencePages, Estimator):
 
         References
         ----------
-        .. [1] J. G. Kemeny and J. L. Snell (1960).
-           Finite Markov Chains. Van Nostrand.
+        .. [1] J. G. Kemeny and J. L. Snell (1960). Finite Markov Chains. Van Nostrand.
 
         Examples
         --------
@@ -637,23 +654,39 @@ class MarkovChain(SequencePages, Estimator):
         """
         return {self.symbols_[digit - 1]: length for digit, length in self._chain.run_lengths().items()}
 
-    def sample(self, n: int = 1, start: Any = None, random_state: Any = None) -> Any:
-        """A new sequence of n steps; where ends are states n new sequences, each to its end.
+    def sample(
+        self, n_samples: int = 1, length: int | None = None, start: Any = None, random_state: Any = None
+    ) -> list[Any]:
+        """Draw sequences from the chain.
 
-        `start` is how a sequence begins: symbols, or a string of them. Steps that were characters come as text.
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of sequences.
+        length : int, default=None
+            Steps of each sequence. By default 100, or up to the end of each if ends are states.
+        start : list or str, default=None
+            Symbols that every sequence begins with.
+        random_state : int, Generator or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        list
+            The sequences: strings if the steps of the fit were characters, else lists of symbols.
         """
-        chain, symbols, n, begin = self._chain, self.symbols_, check_whole("n", n, 1), []
+        chain, symbols, begin = self._chain, self.symbols_, []
+        n_samples = check_whole("n_samples", n_samples, 0)
+        if length is None:
+            length = LONGEST_DRAWN if self.ends else 100
         for step, symbol in enumerate([] if start is None else list(start), start=1):
             if symbol not in symbols:
                 raise DataError(f"start, step {step}: {symbol!r} is no symbol of the chain.")
             begin.append(symbols.index(symbol) + 1)
-        drawn: list[Any] = [
-            [symbols[digit - 1] for digit in digits]
-            for digits in chain.sample(begin, [LONGEST_DRAWN] * n if self.ends else [n], inputs.generator(random_state))
-        ]
-        if self._is_text:
-            drawn = ["".join(map(str, sequence)) for sequence in drawn]
-        return drawn if self.ends else drawn[0]
+        rng = inputs.generator(random_state)
+        drawn = chain.sample(begin, [check_whole("length", length, 1)] * n_samples, rng)
+        found = [[symbols[digit - 1] for digit in digits] for digits in drawn]
+        return ["".join(map(str, sequence)) for sequence in found] if self._is_text else found
 
     @property
     def _is_text(self) -> bool:

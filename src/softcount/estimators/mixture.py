@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils import ClassifierTags
 
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import EmEstimator
+from softcount.estimators.base import EmEstimator, progress
 from softcount.estimators.engines import from_engine, needs_all_rows, path_of, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
@@ -29,12 +28,10 @@ from softcount.learn.initialise import INITS
 from softcount.learn.known_classes import Batch, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
-from softcount.learn.record import description_length
 from softcount.learn.settings import Plan, shares_name, start_levels
 from softcount.models.align import growing, read_in_parts, united_schema
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
-from softcount.run.progress import progress_on, starts_told
 from softcount.run.rows import HeldRows
 from softcount.table import Contradiction, Table, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind, Schema
@@ -149,6 +146,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
                 f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
             )
         names, labels, target, notes = _known(y, X, data, before)
+        all_rows = data
         data, weights, codes = inputs.without_zeros(data, before, labels)
         plan = self._plan(target=target, named=names)
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
@@ -160,21 +158,25 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         start = self._start(table)
         if before is not None and weights is not before and isinstance(start, np.ndarray) and len(start) == len(before):
             start = start[before > 0]
-        with progress_on(sys.stderr) if self.verbose else nullcontext() as tell, runner_of(self, table) as runner:
-            plan = plan if tell is None else replace(plan, watch=starts_told(tell))
-            request = self._request(table, plan, start)
+        with progress(self, plan) as watched, runner_of(self, table) as runner:
+            request = self._request(table, watched, start)
             table, request = request.settle(table, runner)
             found = request.learn(table, runner)
             kept = runner.keeps_rows and not found.interrupted
-        self._keep(replace(found, target=target, notes=[*found.notes, *notes]))
+        name = None if labels is None else inputs.name_of_labels(y, all_rows, plan.declared)
+        self._keep(replace(found, target=name or target, notes=[*found.notes, *notes]))
         if kept:
             self._keep_rows(table, request)
         if request.checkpoint is not None and not found.interrupted:
             remove_checkpoint(request.checkpoint)
         self._labels = None
-        if labels is not None:
+        if labels is not None or self._training is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the fit has given the warnings about its rows
+                found_labels = self.predict(all_rows)
             classes = inputs.class_array(self.fitted_.names)
-            self._labels = np.asarray(np.where(labels >= 0, classes[np.maximum(labels, 0)], self.predict(X)))
+            known = None if labels is None else np.where(labels >= 0, classes[np.maximum(labels, 0)], found_labels)
+            self._labels = found_labels if known is None else np.asarray(known)
         return self
 
     def _open(self, data: Any, **reading: Any) -> Table:
@@ -183,9 +185,12 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     @property
     def labels_(self) -> np.ndarray:
-        """Class of every row of a fit with some labels in `y`: its own, or the predicted one."""
+        """Class of every row of the fit: its label in `y` if it has one, otherwise the predicted one.
+
+        Only kept for tables of up to a million cells, and not saved.
+        """
         if self._labels is None:
-            raise AttributeError("labels_ is of a fit with the labels of some rows in y. Otherwise: predict(X).")
+            raise AttributeError("labels_ is kept for the rows of a fit of up to a million cells. Use predict(X).")
         return self._labels
 
     def _request(self, table: Table, plan: Plan, start: Any) -> ClassRequest:
@@ -308,33 +313,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         """
         return self.predict_proba(X)
 
-    @needs_all_rows
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log-density per row."""
-        scores = self.score_samples(X)
-        return float(np.average(scores, weights=inputs.filled_weights(sample_weight, len(scores))))
-
-    @needs_all_rows
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion: smaller is better."""
-        total, rows = self._total(X, sample_weight)
-        return float(-2 * total + self.n_parameters_ * np.log(rows))
-
-    @needs_all_rows
-    def description_length(self, X: Any, sample_weight: Any = None) -> float:
-        """Bits to write the parameters down, and the rows by their help: half of BIC, in bits; smaller is better."""
-        return description_length(self.bic(X, sample_weight))
-
-    @needs_all_rows
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's information criterion: smaller is better."""
-        return float(-2 * self._total(X, sample_weight)[0] + 2 * self.n_parameters_)
-
-    def _total(self, X: Any, sample_weight: Any) -> tuple[float, float]:
-        """Log-likelihood of the rows, and their weight."""
-        scores = self.score_samples(X)
-        weights = inputs.filled_weights(sample_weight, len(scores))
-        return float(weights @ scores), float(weights.sum())
+    score = EmEstimator.score  # scikit-learn's DensityMixin has one that does nothing
 
     @needs_all_rows
     def icl(self, X: Any, sample_weight: Any = None, assign: str = "soft") -> float:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
-from softcount.estimators.base import declared_like
+from softcount.estimators.base import declared_like, progress
 from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
-from softcount.estimators.parameters import HALF_LIFE, check_whole
+from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import calibrated_on, uncalibrated
 from softcount.evaluate.logistic import logistic
@@ -67,6 +68,11 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     """
 
     classes_: Annotated[np.ndarray, "The classes, in sorted order."]
+    _varied: ClassVar = {
+        "random_state": varied(
+            "random_state", help="Seed of the folds that evaluate the model; None is 0. Nothing else is random."
+        )
+    }
 
     # -- learning
 
@@ -110,8 +116,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         found, codes = (None, None) if target is not None else inputs.labels_with_weight(y, data, weights)
         if found is not None and not parts:
             refuse_many_numbers(found)
-        data, weights, codes = inputs.without_zeros(data, weights, codes)
         plan = self._class_plan(target)
+        name = inputs.name_of_labels(y, data, plan.declared)
+        data, weights, codes = inputs.without_zeros(data, weights, codes)
         known = earlier or KnownColumns(self._forced(plan.declared, data, target))
         plan = replace(plan, declared=known.declared or plan.declared)
         forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
@@ -124,9 +131,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        request = self._request(plan, found, parts)
         self._training = None
-        with runner_of(self, table) as runner:
+        with progress(self, plan, "unlabelled rows") as watched, runner_of(self, table) as runner:
+            request = replace(self._request(watched, found, parts), seed=seed_of(self.random_state))
             table, request = request.settle(table, runner, evaluated=request.ensemble)
             try:
                 fitted = request.learn(table, runner)
@@ -142,7 +149,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         for note in fitted.notes:
             if OUTSIDE in note:
                 warn(f"{note}.")
-        return replace(fitted, notes=[*fitted.notes, *notes])
+        return replace(fitted, target=name or target, notes=[*fitted.notes, *notes])
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """What to learn from rows; with `parts` they are not all."""
@@ -840,7 +847,7 @@ class NaiveBayes(ClassEstimator):
     array(['spam'], dtype='<U4')
     """
 
-    _removed: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
+    _elsewhere: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
 
     def __init__(  # noqa: PLR0913
         self,
@@ -857,6 +864,8 @@ class NaiveBayes(ClassEstimator):
         weights: str | None = None,
         spill: Any = None,
         engine: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
@@ -882,6 +891,13 @@ class NaiveBayes(ClassEstimator):
         super()._check_settings()
         if self.weights is not None and self.calibration is not None:
             raise DataError("weights='columns' is learned from held-out rows itself: leave calibration out.")
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed: 0 for None, an integer as it is, a draw from a generator."""
+    if random_state is None or isinstance(random_state, Integral):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def plain_class(name: Any) -> Any:

@@ -16,7 +16,7 @@ from softcount.core.counts import Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import EmEstimator, TableEstimator
+from softcount.estimators.base import EmEstimator, TableEstimator, progress
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
@@ -30,7 +30,7 @@ from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
 from softcount.learn.prepare import read_all
-from softcount.learn.record import FitRecord, bic, description_length
+from softcount.learn.record import FitRecord
 from softcount.learn.settings import Plan, retyping
 from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
 from softcount.models.declare import Coded, DeclaredNet, read_kinds
@@ -66,8 +66,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     References
     ----------
-    .. [1] D. Koller and N. Friedman (2009).
-       Probabilistic Graphical Models. MIT Press.
+    .. [1] D. Koller and N. Friedman (2009). Probabilistic Graphical Models. MIT Press.
     .. [2] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
        knowledge and statistical data". Machine Learning 20, 197-243.
     .. [3] C. K. Chow and C. N. Liu (1968). "Approximating discrete probability distributions with dependence trees".
@@ -121,6 +120,7 @@ class BayesNet(EmEstimator, TableEstimator):
         max_parents: int | None = None,
         missing: Any = None,
         memory: Any = None,
+        verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
@@ -154,8 +154,8 @@ class BayesNet(EmEstimator, TableEstimator):
         structure = network_fit.structure_of(self.edges, target, request.search)
         if structure.graph is not None:
             self._refuse_other_edges(structure.graph)
-        with Threads(self.n_jobs) as threads:
-            fitted = request.learn(table, threads)
+        with progress(self, request.plan) as plan, Threads(self.n_jobs) as threads:
+            fitted = replace(request, plan=plan).learn(table, threads)
         self._refuse_other_edges(fitted.net.graph)
         self._keep(fitted)
         self._keep_rows(table, request)
@@ -191,7 +191,8 @@ class BayesNet(EmEstimator, TableEstimator):
         inputs.remember_columns(self, table, data)
         target = column
         if y is not None and column is None:
-            target = apart(str(getattr(y, "name", None) or CLASS), list(map(str, table.keys)))
+            name = inputs.name_of_labels(y, data, declared)
+            target = name or apart(CLASS, list(map(str, table.keys)))
         return table, target, classes
 
     def _prior_levels(self) -> dict[Key, list[Any]]:
@@ -625,21 +626,6 @@ class BayesNet(EmEstimator, TableEstimator):
             raise AttributeError("class_count_: the network was learned without a class.")
         return np.asarray(self._fitted.counts[self._fitted.target].sum(axis=0))
 
-    def bic(self) -> float:
-        """Return the Bayesian information criterion of the rows of the fit; smaller is better.
-
-        Returns
-        -------
-        float
-            -2 log-likelihood + n_parameters log(n_rows).
-        """
-        return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
-
-    @property
-    def description_length_(self) -> float:
-        """Bits to write down the network and, with its help, the rows: half of BIC, in bits."""
-        return description_length(self.bic())
-
     # -- asking
 
     def query(
@@ -870,8 +856,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
         References
         ----------
-        .. [1] J. Pearl (2009).
-           "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
+        .. [1] J. Pearl (2009). "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
 
         Examples
         --------
@@ -958,23 +943,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return self._fitted.row_logs(self._closed(X))
 
     @needs_all_rows
-    def log_likelihood(self, X: Any) -> float:
-        """Return the log-likelihood of all rows together.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
-        Returns
-        -------
-        float
-            Sum of the log-probabilities of the rows.
-        """
-        return float(self.score_samples(X).sum())
-
-    @needs_all_rows
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy if `y` is given, otherwise the mean log-probability per row.
 
         Parameters
@@ -983,6 +952,8 @@ class BayesNet(EmEstimator, TableEstimator):
             Rows.
         y : array of shape (n_rows,) or str, default=None
             Classes, or the name of the column of `X` that holds them.
+        sample_weight : array, default=None
+            A weight for each row.
 
         Returns
         -------
@@ -990,9 +961,9 @@ class BayesNet(EmEstimator, TableEstimator):
             Share of rows whose class is predicted, or mean log-probability in nats.
         """
         if y is None or self._fitted.target is None:
-            return float(self.score_samples(X).mean())
+            return super().score(X, None, sample_weight)
         y = inputs.labels_to_score(X, y, self.classes_)
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
 
     @row_by_row
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
@@ -1018,7 +989,8 @@ class BayesNet(EmEstimator, TableEstimator):
         """
         table = self._closed(X)
         found = self._fitted.explain(table, against, of=self._of(of))
-        return self._result(arrow_table(found.named(self._fitted)), X)
+        levels = inputs.class_array(list(self._fitted.levels[self._of(of)]))
+        return self._result(arrow_table(found.columns(self._fitted, levels)), X)
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:

@@ -7,7 +7,8 @@ line. The default is the one of the estimator's constructor. Nothing heavy is im
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -106,6 +107,30 @@ def check_jobs(name: str, value: Any) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if value is not None and not (whole and value != 0):
         raise DataError(f"{name} must be None, a number of threads, or -1 for all cores, not {value!r}.")
+
+
+OTHER_NAMES = {
+    "init_params": ("init",), "reg_covar": ("prior",), "alpha": ("prior",), "var_smoothing": ("prior",),
+    "fit_prior": ("class_prior",), "priors": ("class_prior",), "n_iter": ("max_iter",), "eps": ("tol",),
+    "n_components": ("n_states", "n_clusters"), "n_clusters": ("n_components", "n_states"), "seed": ("random_state",),
+    "n_states": ("n_components", "n_clusters"), "k": ("n_components", "n_clusters", "n_states"),
+    "n_classes": ("n_components", "n_states"), "max_features": ("max_words",), "ngram_range": ("ngrams",),
+    "token_pattern": ("pattern",), "norm": ("normalize",), "n_features": ("hashing",), "binary": ("weighting",),
+    "use_idf": ("weighting",), "smooth_idf": ("idf",), "memory_order": ("order",), "n_bins": ("bins", "cuts"),
+    "encoding": ("kinds",), "categorical_features": ("kinds",), "edge_list": ("edges",), "scoring": ("criterion",),
+}  # fmt: skip
+"""Names of other libraries, mostly scikit-learn, and the parameters that mean it here."""
+
+
+def remedy(name: str, declared: Mapping[str, Parameter], elsewhere: Mapping[str, str]) -> str:
+    """What to use instead of a parameter that an estimator does not have; nothing if no name is near."""
+    if name in elsewhere:
+        return f" Use {elsewhere[name]}."
+    found = [own for own in OTHER_NAMES.get(name, ()) if own in declared]
+    if found:
+        return f" Use {found[0]}: {declared[found[0]].help.split('. ')[0].rstrip('.')}."
+    near = get_close_matches(name, declared, n=1)
+    return f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(declared)}."
 
 
 HALF_LIFE = Parameter(float, "Rows after which a row counts half.", (None,), above=True, most=1e300)
@@ -381,7 +406,16 @@ PARAMETERS: dict[str, Parameter] = {
 }  # fmt: skip
 
 
+NO_PROGRESS = "Has no effect: this fit shows no progress. Every estimator accepts it."
+NOTHING_RANDOM = "Has no effect: this fit makes no random choice. Every estimator accepts it."
+
+
 def varied(name: str, *words: Any, **changed: Any) -> Parameter:
     """The parameter of this name with other words, or another meaning, in one estimator."""
     others = {"details": ""} if "help" in changed else {}
     return replace(PARAMETERS[name], **({"words": words} if words else {}), **(others | changed))
+
+
+QUIET = {"verbose": varied("verbose", help=NO_PROGRESS)}
+SETTLED = {**QUIET, "random_state": varied("random_state", help=NOTHING_RANDOM)}
+"""`random_state` and `verbose` of an estimator that uses neither."""

@@ -16,7 +16,7 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
-from softcount.fitted.answers import column_range, labels_in, name_apart
+from softcount.fitted.answers import CLASS, column_range, labels_in, name_apart
 from softcount.fitted.influence import together
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
@@ -28,7 +28,7 @@ from softcount.table.text_columns import Map
 if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
-PRIOR = "(prior)"
+PRIOR, AGAINST = "(prior)", "(against)"
 LOWEST = np.finfo(float).min
 
 
@@ -58,6 +58,11 @@ class Explanation(Struct, frozen=True):
         """Return the contributions by column name, with that of the class shares first."""
         names, ours = labels_in(model), name_apart(model, PRIOR)
         return {ours if key is ROOT else names[key]: part for key, part in self.parts.items()}
+
+    def columns(self, model: Any, classes: np.ndarray) -> dict[str, Any]:
+        """Return the class of each row, the class that it is compared with, and the contributions by column name."""
+        pair = {CLASS: classes[self.chosen], AGAINST: classes[self.against]}
+        return {name_apart(model, name): names for name, names in pair.items()} | self.named(model)
 
 
 def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:

@@ -56,13 +56,7 @@ class Distribution(Struct, frozen=True, eq=False):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        Returns
-        -------
-        str
-            Estimate, interval, and the data that the distribution is worth.
-        """
+        """Describe the distribution in one line."""
         return repr(self)
 
     @property

@@ -56,7 +56,7 @@ def sequence_record(model: Any, odd: pa.Table | None = None) -> dict[str, Any]:
     found = {
         "model": fitted.chain.name, "states": states, "transitions": model.transitions_, "parameters": model.params_,
         "levels": model.levels_, "steps": model.counts_.rows, "free_parameters": model.n_parameters_,
-        "log_likelihood": model.log_likelihood_, "bic": model.bic(),
+        "log_likelihood": model.log_likelihood_, "bic": model.bic_,
         "columns": column_records(fitted.schema, fitted.missing),
         "selection": None if model.selection_ is None else model.selection_.to_pylist(),
         "objective": {"name": fitted.objective, "trace": fitted.trace}, "iterations": model.n_iter_,
@@ -105,7 +105,7 @@ def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> Non
     parameters = format_count(model.n_parameters_, "free parameter")
     page.line(f"from {format_count(model.counts_.rows, 'step')}, {parameters}")
     if model.log_likelihood_ is not None:
-        page.line(f"log-likelihood {model.log_likelihood_:,.3f}, BIC {model.bic():,.1f} (smaller is better)")
+        page.line(f"log-likelihood {model.log_likelihood_:,.3f}, BIC {model.bic_:,.1f} (smaller is better)")
     if fitted.trace:
         state = "converged" if model.converged_ else "stopped"
         agreed = model.agreed_
