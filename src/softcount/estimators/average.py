@@ -612,7 +612,8 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
     ----------
     .. [1] J. A. Hoeting, D. Madigan, A. E. Raftery and C. T. Volinsky (1999). "Bayesian model averaging: a tutorial".
        Statistical Science 14 (4), 382-417.
-    .. [2] D. H. Wolpert (1992). "Stacked generalization". Neural Networks 5 (2), 241-259.
+    .. [2] D. H. Wolpert (1992).
+       "Stacked generalization". Neural Networks 5 (2), 241-259.
     .. [3] Y. Yao, A. Vehtari, D. Simpson and A. Gelman (2018). "Using stacking to average Bayesian predictive
        distributions". Bayesian Analysis 13 (3), 917-1007.
 

@@ -58,7 +58,8 @@ class Classifier(ClassEstimator):
 
     References
     ----------
-    .. [1] D. H. Wolpert (1992). "Stacked generalization". Neural Networks 5 (2), 241-259.
+    .. [1] D. H. Wolpert (1992).
+       "Stacked generalization". Neural Networks 5 (2), 241-259.
     .. [2] Y. Lou, R. Caruana, J. Gehrke and G. Hooker (2013). "Accurate intelligible models with pairwise
        interactions". KDD 2013, 623-631.
     .. [3] J. H. Friedman (1989). "Regularized discriminant analysis". Journal of the American Statistical Association

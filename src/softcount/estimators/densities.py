@@ -53,6 +53,11 @@ class DensityEstimator(LikelihoodEstimator):
         -------
         ndarray of shape (n_rows,)
             Log-densities in nats, 0 for a row of missing cells and -inf outside the density.
+
+        Examples
+        --------
+        >>> np.exp(Histogram(2).fit([0.0, 1.0, 2.0, 8.0]).score_samples([1.0, 9.0]))
+        array([0.175, 0.   ])
         """
         return np.asarray(self._density.log_density(self._queries(X)))
 
@@ -69,6 +74,11 @@ class DensityEstimator(LikelihoodEstimator):
         -------
         ndarray of shape (n_rows,)
             Probability of a value at or below the cell; of several columns, of all at or below theirs.
+
+        Examples
+        --------
+        >>> KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 3.0]).cdf([2.0, 5.0]).round(3)
+        array([0.5, 1. ])
         """
         return np.asarray(self._density.cdf(self._queries(X)))
 
@@ -84,6 +94,11 @@ class DensityEstimator(LikelihoodEstimator):
         -------
         float or ndarray of shape (n_shares,)
             The values with these shares of the density at or below them.
+
+        Examples
+        --------
+        >>> KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 3.0]).quantile([0.05, 0.5, 0.95]).round(2)
+        array([0.48, 2.  , 3.52])
         """
         given = np.atleast_1d(np.asarray(shares, dtype=np.float64))
         density = self._density
@@ -221,7 +236,8 @@ class KernelDensity(DensityEstimator):
 
     References
     ----------
-    .. [1] B. W. Silverman (1986). Density Estimation for Statistics and Data Analysis. Chapman and Hall.
+    .. [1] B. W. Silverman (1986).
+       Density Estimation for Statistics and Data Analysis. Chapman and Hall.
     .. [2] S. J. Sheather and M. C. Jones (1991). "A reliable data-based bandwidth selection method for kernel density
        estimation". Journal of the Royal Statistical Society B 53 (3), 683-690.
     .. [3] Z. I. Botev, J. F. Grotowski and D. P. Kroese (2010). "Kernel density estimation via diffusion". Annals of
@@ -477,7 +493,8 @@ class Histogram(DensityEstimator):
     ----------
     .. [1] D. Freedman and P. Diaconis (1981). "On the histogram as a density estimator: L2 theory". Zeitschrift fuer
        Wahrscheinlichkeitstheorie und verwandte Gebiete 57, 453-476.
-    .. [2] P. Kontkanen and P. Myllymaki (2007). "MDL histogram density estimation". AISTATS 2007, 219-226.
+    .. [2] P. Kontkanen and P. Myllymaki (2007).
+       "MDL histogram density estimation". AISTATS 2007, 219-226.
     .. [3] J. D. Scargle, J. P. Norris, B. Jackson and J. Chiang (2013). "Studies in astronomical time series analysis.
        VI. Bayesian block representations". Astrophysical Journal 764, 167.
 

@@ -381,6 +381,15 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         See Also
         --------
         anomaly_score : The scores of all rows.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcount import Mixture
+        >>> rows = pd.DataFrame({"x": [1.0, 1.1, 1.2, 1.3, 1.1, 1.2, 5.0], "y": [2.0, 2.1, 2.2, 2.1, 2.0, 2.1, 2.2]})
+        >>> Mixture(1).fit(rows).anomalies(rows, n=1)[["row", "reason"]]
+           row reason
+        6    6      x
         """
         found = self._answer(X, sort_rows, 0, check_whole("n, the number of rows,", n, 0)).anomalies
         names, columns = self._class_names(), answers.labels_in(self.fitted_)
@@ -453,6 +462,17 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         DataFrame
             A line for each row: `row`, most probable `class`, its `probability`, `entropy` in nats, and
             `relative_entropy` from 0 (certain) to 1 (all classes equally probable).
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from softcount import Mixture
+        >>> rows = pd.DataFrame({"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2]})
+        >>> found = Mixture(2, random_state=0).fit(rows).membership_entropy(rows.head(2))
+        >>> found[["class", "relative_entropy"]].round(2)
+           class  relative_entropy
+        0      1               0.0
+        1      1               0.0
         """
         members = self._answer(X, Fitted.proba)
         best, entropy = members.argmax(axis=1), membership_entropy(members)

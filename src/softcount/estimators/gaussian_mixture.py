@@ -58,7 +58,8 @@ class GaussianMixture(Mixture):
 
     References
     ----------
-    .. [1] G. McLachlan and D. Peel (2000). Finite Mixture Models. Wiley.
+    .. [1] G. McLachlan and D. Peel (2000).
+       Finite Mixture Models. Wiley.
     .. [2] C. Fraley and A. E. Raftery (2002). "Model-based clustering, discriminant analysis, and density estimation".
        Journal of the American Statistical Association 97 (458), 611-631.
 

@@ -330,6 +330,12 @@ class HiddenMarkov(SequencePages, EmEstimator):
         -------
         dict
             Share of each state.
+
+        Examples
+        --------
+        >>> model = HiddenMarkov(2, random_state=0).fit([([1.0, 1.1, 0.9] * 2 + [9.0, 9.1, 8.9]) * 9])
+        >>> {state: round(share, 2) for state, share in model.stationary().items()}
+        {0: 0.65, 1: 0.35}
         """
         return dict(zip(self._fitted.names, map(float, self._fitted.stationary), strict=True))
 
@@ -361,6 +367,12 @@ class HiddenMarkov(SequencePages, EmEstimator):
         ----------
         .. [1] A. J. Viterbi (1967). "Error bounds for convolutional codes and an asymptotically optimum decoding
            algorithm". IEEE Transactions on Information Theory 13 (2), 260-269.
+
+        Examples
+        --------
+        >>> model = HiddenMarkov(2, random_state=0).fit([[1.0, 1.1, 0.9] * 5 + [9.0, 9.1, 8.9] * 4])
+        >>> model.predict([[1.0, 1.1, 9.0, None]])
+        [array([0, 0, 1, 1])]
         """
         sequences, found = self._ask(X, FittedStates.best)
         return _split(sequences, self.states_[np.concatenate([path for path, _ in found])])
@@ -452,6 +464,12 @@ class HiddenMarkov(SequencePages, EmEstimator):
         -------
         list of ndarray of shape (n_steps,)
             Scores in nats, an array for each sequence; larger is more anomalous.
+
+        Examples
+        --------
+        >>> model = HiddenMarkov(2, random_state=0).fit([[1.0, 1.1, 0.9] * 5 + [9.0, 9.1, 8.9] * 4])
+        >>> int(model.anomaly_score([[1.0, 1.1, 5.0]])[0].argmax())
+        2
         """
         sequences, found = self._surprises(X)
         return _split(sequences, np.asarray(sum(found.values())))

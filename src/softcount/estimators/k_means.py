@@ -67,7 +67,8 @@ class KMeans(
        129-137.
     .. [2] J. A. Hartigan and M. A. Wong (1979). "Algorithm AS 136: a k-means clustering algorithm". Applied Statistics
        28 (1), 100-108.
-    .. [3] D. Arthur and S. Vassilvitskii (2007). "k-means++: the advantages of careful seeding". SODA 2007, 1027-1035.
+    .. [3] D. Arthur and S. Vassilvitskii (2007).
+       "k-means++: the advantages of careful seeding". SODA 2007, 1027-1035.
 
     Examples
     --------

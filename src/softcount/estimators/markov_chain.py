@@ -161,7 +161,8 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     References
     ----------
-    .. [1] R. Kneser and H. Ney (1995). "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
+    .. [1] R. Kneser and H. Ney (1995).
+       "Improved backing-off for m-gram language modeling". ICASSP 1995, 181-184.
     .. [2] C. C. Strelioff, J. P. Crutchfield and A. W. Huebler (2007). "Inferring Markov chains: Bayesian estimation,
        model comparison, entropy rate, and out-of-class modeling". Physical Review E 76, 011106.
     .. [3] F. M. J. Willems, Y. M. Shtarkov and T. J. Tjalkens (1995). "The context-tree weighting method: basic
@@ -453,6 +454,11 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         -------
         ndarray of shape (n_sequences,)
             Symbols.
+
+        Examples
+        --------
+        >>> MarkovChain(order=2).fit(["abcabcabc"]).predict(["ab", "bc"]).tolist()
+        ['c', 'a']
         """
         names = np.empty(len(self.next_symbols_), dtype=object)
         names[:] = self.next_symbols_
@@ -626,7 +632,8 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
         References
         ----------
-        .. [1] J. G. Kemeny and J. L. Snell (1960). Finite Markov Chains. Van Nostrand.
+        .. [1] J. G. Kemeny and J. L. Snell (1960).
+           Finite Markov Chains. Van Nostrand.
 
         Examples
         --------
@@ -651,6 +658,11 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         -------
         dict
             Expected number of steps by symbol, 1 or more.
+
+        Examples
+        --------
+        >>> MarkovChain(prior=0).fit(["aabaab"]).run_lengths()
+        {'a': 2.0, 'b': 1.0}
         """
         return {self.symbols_[digit - 1]: length for digit, length in self._chain.run_lengths().items()}
 

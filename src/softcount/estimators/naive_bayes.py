@@ -97,6 +97,13 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ------
         DataError
             If there is no class, or if `y` has many different numbers.
+
+        Examples
+        --------
+        >>> rows = {"colour": ["red", "red", "blue", None], "weight": [150.0, 170.0, 40.0, 35.0]}
+        >>> model = NaiveBayes().fit(rows, ["apple", "apple", "plum", None])
+        >>> model.predict({"colour": ["blue", None], "weight": [None, 160.0]}).tolist()
+        ['plum', 'apple']
         """
         self._keep(self._learn(X, y, sample_weight))
         return self
@@ -308,6 +315,12 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ------
         DataError
             If more rows of a class are forgotten than were learned.
+
+        Examples
+        --------
+        >>> model = NaiveBayes().fit({"x": ["a", "b", "b"]}, ["no", "yes", "yes"])
+        >>> model.forget({"x": ["b"]}, ["yes"]).class_count_
+        array([1., 1.])
         """
         check_is_fitted(self)
         gone = self._more(X, y, sample_weight)
@@ -605,6 +618,14 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ------
         DataError
             If no threshold reaches the rate; the message names the highest one.
+
+        Examples
+        --------
+        >>> rows = {"cough": (["yes"] * 3 + ["no"] * 7) * 10}
+        >>> classes = (["ill", "ill", "well"] + ["well"] * 7) * 10
+        >>> threshold = NaiveBayes().choose_threshold(rows, classes, of="ill", recall=0.9)
+        >>> round(threshold.precision, 2), round(threshold.recall, 2)
+        (0.67, 1.0)
         """
         rate, wanted = wanted_rate(precision, recall)
         check_whole("folds", folds, 2)

@@ -66,7 +66,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
     References
     ----------
-    .. [1] D. Koller and N. Friedman (2009). Probabilistic Graphical Models. MIT Press.
+    .. [1] D. Koller and N. Friedman (2009).
+       Probabilistic Graphical Models. MIT Press.
     .. [2] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
        knowledge and statistical data". Machine Learning 20, 197-243.
     .. [3] C. K. Chow and C. N. Liu (1968). "Approximating discrete probability distributions with dependence trees".
@@ -286,6 +287,12 @@ class BayesNet(EmEstimator, TableEstimator):
         -------
         BayesNet
             This estimator.
+
+        Examples
+        --------
+        >>> net = BayesNet([("Rain", "Wet")]).fit({"Rain": ["yes", "no"], "Wet": ["yes", "no"]})
+        >>> net.partial_fit({"Rain": ["yes"], "Wet": ["no"]}).counts_.rows
+        3.0
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
@@ -473,6 +480,12 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         .. [1] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
            knowledge and statistical data". Machine Learning 20 (3), 197-243.
+
+        Examples
+        --------
+        >>> rows = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20, "c": ["s", "s", "t", "t"] * 10}
+        >>> len(BayesNet.search(rows).edges_)
+        1
         """
         return cls._find_edges("search", X, None, **settings)
 
@@ -856,7 +869,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
         References
         ----------
-        .. [1] J. Pearl (2009). "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
+        .. [1] J. Pearl (2009).
+           "Causality: Models, Reasoning, and Inference". 2nd edition, Cambridge University Press.
 
         Examples
         --------
@@ -896,6 +910,13 @@ class BayesNet(EmEstimator, TableEstimator):
         -------
         ndarray of shape (n_rows,)
             Categories or numbers.
+
+        Examples
+        --------
+        >>> rows = {"Rain": ["yes", "yes", "no", "no"], "Wet": ["yes", "yes", "no", "no"]}
+        >>> net = BayesNet([("Rain", "Wet")]).fit(rows)
+        >>> net.predict({"Rain": [None, None], "Wet": ["yes", "no"]}, of="Rain").tolist()
+        ['yes', 'no']
         """
         node = self._of(of)
         if self._fitted.is_number(node) or node in self._fitted.net.cuts:
