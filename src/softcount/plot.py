@@ -1,46 +1,85 @@
 """Pictures for notebooks, drawn by matplotlib: `pip install "softcount[plot]"`.
 
 Displays follow scikit-learn: `XDisplay.from_estimator(model, X, ax=None)` computes and draws, `plot(ax)` draws again,
-`ax_` and `figure_` are where it was drawn. `table` has the numbers as an Arrow table.
+`ax_` and `figure_` are where it was drawn. `table` has the numbers as an Arrow table, and `svg()` is the picture as a
+file.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from softcount.core.lazy import pa
+from softcount.densities.density import ColumnDensity
+from softcount.densities.kernels import WeightedPoints, named_kernel, reflection_of
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
 from softcount.fitted.explain import most_separating, nomogram_of, normal_plane, normal_planes
 from softcount.networks.network import Graph
-from softcount.pictures.chart import Axis, Bars, Cells, Chart, Line, Points, Regions, waterfall_chart
+from softcount.pictures.chart import Axis, Bars, Cells, Chart, Line, Points, Regions, class_lines, waterfall_chart
 from softcount.pictures.drawing import class_tone, new_axes
+from softcount.priors import Beta, Dirichlet
 from softcount.report.class_pictures import ELLIPSES, nomogram_chart, plane_marks, shape_chart
+from softcount.report.evaluation import reliability_chart
 from softcount.report.graph import NetworkPicture
 
 __all__ = [
     "AnomalyDisplay",
     "BoundaryDisplay",
+    "ClusterDisplay",
     "DensityDisplay",
     "EllipseDisplay",
     "ExplanationDisplay",
+    "HistogramDisplay",
     "InfluenceDisplay",
+    "KernelDensityDisplay",
+    "LearningCurveDisplay",
+    "LowerBoundDisplay",
     "MarkingWordsDisplay",
     "NetworkDisplay",
     "NomogramDisplay",
+    "PriorDisplay",
     "ProfileDisplay",
+    "ReliabilityDisplay",
     "SelectionDisplay",
+    "SimplexDisplay",
     "TraceDisplay",
 ]
 
 
+DENSITY_POINTS = 301
+"""Values at which a curve is computed."""
+MOST_KERNELS = 30
+"""Rows whose kernels are drawn by default."""
+DRAWN_BANDWIDTHS = 3.5
+"""Bandwidths beyond the outermost rows that a kernel density is drawn to."""
 GRID = 120
 """Points along each axis of the regions."""
 LARGER_IS_BETTER = ("evidence", "cv", "log_likelihood")
+
+
+PARTS_OF_DISPLAYS = """
+Parameters
+----------
+table : pyarrow.Table
+    The numbers that are drawn.
+chart : object
+    The description of the picture. It draws itself on matplotlib axes and as SVG.
+
+Attributes
+----------
+ax_ : matplotlib Axes
+    Where the display was last drawn.
+figure_ : matplotlib Figure
+    The figure of `ax_`.
+
+"""
+"""Sections that the documentation of every display has, in front of See Also."""
 
 
 class Display:
@@ -50,12 +89,37 @@ class Display:
         self.table = table
         self.chart = chart
 
+    def __init_subclass__(cls) -> None:
+        before, see, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also\n")
+        cls.__doc__ = before.rstrip() + "\n" + PARTS_OF_DISPLAYS + see + after
+
     def plot(self, ax: Any = None) -> Self:
-        """Draw on these axes, or on new ones."""
+        """Draw on the given axes, or on new ones.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on.
+
+        Returns
+        -------
+        Display
+            The display itself.
+        """
         self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         self.chart.plot(self.ax_)
         return self
+
+    def svg(self) -> str:
+        """Return the picture as an SVG file, for light and dark screens.
+
+        Returns
+        -------
+        str
+            The text of the file.
+        """
+        return str(self.chart.draw().svg_file())
 
 
 def _columns(table: Any, *names: str) -> list[list[Any]]:
@@ -66,11 +130,40 @@ class InfluenceDisplay(Display):
     """A bar for each column: its influence on the classes in nats, the largest first.
 
     `table` is the model's `summary("column")`.
+
+    See Also
+    --------
+    ProfileDisplay : The same for each class.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.NaiveBayes().fit(table_path(), "type")
+    >>> InfluenceDisplay.from_estimator(model, n=2).table["column"].to_pylist()
+    ['gears', 'price']
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
-        """Draw the n columns with most influence in a fitted model; X is not needed."""
+        """Draw the columns with most influence.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model with classes.
+        X : object, default=None
+            Not used.
+        n : int, default=20
+            Number of columns.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        InfluenceDisplay
+            The display, drawn.
+        """
         table = arrow_of(estimator.summary("column")).slice(0, n)
         names, values = _columns(table, "column", "influence")
         return cls(table, _bars(names, values, "influence (nats)", "Columns that matter most")).plot(ax)
@@ -78,20 +171,52 @@ class InfluenceDisplay(Display):
 
 def _bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str, **more: Any) -> Chart:
     bars = Bars(np.arange(len(names)), np.zeros(len(names)), values, **more)
-    return Chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), title=title)
+    return Chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), title=title, height=22.0)
 
 
 class ExplanationDisplay(Display):
     """A waterfall: the log-odds of every column begin where the one before ended, and the last bar is their sum.
 
     `table` has `column` and `log_odds`, the weightiest first, `(total)` last: the figures of `explain`, which add up.
+
+    See Also
+    --------
+    NomogramDisplay : All values of all columns.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.NaiveBayes().fit(table_path(), "type")
+    >>> shown = ExplanationDisplay.from_estimator(model, {"gears": [21], "brakes": ["disc"]})
+    >>> shown.table["column"].to_pylist()[:3]
+    ['brakes', 'gears', '(prior)']
     """
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any = None, *, row: int = 0, against: Any = None, ax: Any = None
     ) -> Self:
-        """Draw row `row` of X, its class against the runner-up, or `against` another class."""
+        """Draw one row: its class against the runner-up, or against another class.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier.
+        X : table, default=None
+            Rows.
+        row : int, default=0
+            The row to explain, counted from 0.
+        against : class, default=None
+            The class to compare with.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        ExplanationDisplay
+            The display, drawn.
+        """
         parts = arrow_of(estimator.explain(X, against=against))
         if not 0 <= row < len(parts):
             raise DataError(f"there is no row {row}: rows are counted from 0, and there are {len(parts):,}.")
@@ -107,11 +232,40 @@ class AnomalyDisplay(Display):
     """A bar for each of the oddest rows, as long as its score, with the cells that make it odd.
 
     `table` is the model's `anomalies(X)`.
+
+    See Also
+    --------
+    ExplanationDisplay : Why a row has its class.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.Mixture(2, random_state=0).fit(table_path())
+    >>> AnomalyDisplay.from_estimator(model, table_path(), n=3).table.num_rows
+    3
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 10, ax: Any = None) -> Self:
-        """Draw the n rows of X that fit worst."""
+        """Draw the rows that fit worst.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model.
+        X : table, default=None
+            Rows.
+        n : int, default=10
+            Number of rows.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        AnomalyDisplay
+            The display, drawn.
+        """
         table = arrow_of(estimator.anomalies(X, n=n))
         rows, scores, reasons = _columns(table, "row", "score", "reasons")
         odd = [[x for x in each if x["surprise"] > 0 and x["value"] is not None][:3] for each in reasons]
@@ -123,7 +277,6 @@ class AnomalyDisplay(Display):
         return cls(table, chart).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on these axes, or on new ones, with room for the reasons."""
         super().plot(ax)
         self.ax_.margins(x=0.8)
         return self
@@ -133,11 +286,41 @@ class MarkingWordsDisplay(Display):
     """A bar for each characteristic word, as long as its log-odds for its class; the classes one below another.
 
     `table` is the model's `marking_words()`.
+
+    See Also
+    --------
+    InfluenceDisplay : Columns instead of words.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> model = sc.NaiveBayes(kinds="text").fit(["win a prize", "see you at eight"] * 3, ["spam", "ham"] * 3)
+    >>> sorted(set(MarkingWordsDisplay.from_estimator(model, n=2).table["class"].to_pylist()))
+    ['ham', 'spam']
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 8, key: Any = None, ax: Any = None) -> Self:
-        """Draw the n most characteristic words of each class of a fitted model of text; X is not needed."""
+        """Draw the most characteristic words of each class.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of text.
+        X : object, default=None
+            Not used.
+        n : int, default=8
+            Number of words of each class.
+        key : column, default=None
+            The column of text, if there are several.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        MarkingWordsDisplay
+            The display, drawn.
+        """
         table = arrow_of(estimator.marking_words(key, n=n))
         names, words, odds = _columns(table, "class", "word", "log_odds")
         places = {name: place for place, name in enumerate(dict.fromkeys(names))}
@@ -151,11 +334,40 @@ class ProfileDisplay(Display):
     """A map of classes by columns, darker where the class departs further from the whole table.
 
     `table` is the model's `summary("class and column")`, whose `words` describe the column in the class.
+
+    See Also
+    --------
+    InfluenceDisplay : All classes together.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.Mixture(3, kinds={"type": "ignore"}, random_state=0).fit(table_path())
+    >>> ProfileDisplay.from_estimator(model, n=4).table.num_rows
+    12
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
-        """Draw the n columns with most influence in a fitted model; X is not needed."""
+        """Draw the columns with most influence.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model with classes.
+        X : object, default=None
+            Not used.
+        n : int, default=20
+            Number of columns.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        ProfileDisplay
+            The display, drawn.
+        """
         kept = set(arrow_of(estimator.summary("column")).slice(0, n).column("column").to_pylist())
         lines = arrow_of(estimator.summary("class and column"))
         table = lines.filter([name in kept for name in lines.column("column").to_pylist()])
@@ -166,18 +378,49 @@ class ProfileDisplay(Display):
             shades[down.index(column), across.index(name)] = value
         x, y = Axis("class", labels=[str(name) for name in across]), Axis(labels=[str(name) for name in down])
         title = "What sets the classes apart"
-        return cls(table, Chart(title, [Cells(shades, scale="departure (nats)")], x, y, title=title)).plot(ax)
+        cells = Cells(shades, scale="departure (nats)")
+        return cls(table, Chart(title, [cells], x, y, title=title, height=24.0)).plot(ax)
 
 
 class SelectionDisplay(Display):
     """A criterion by the number of classes, the best one marked.
 
     `table` is the model's `selection_`.
+
+    See Also
+    --------
+    TraceDisplay : One EM run.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.Mixture("auto", kinds={"type": "ignore"}, n_init=1, random_state=0).fit(table_path())
+    >>> shown = SelectionDisplay.from_estimator(model)
+    >>> len(model.weights_) in shown.table["classes"].to_pylist()
+    True
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, criterion: str | None = None, ax: Any = None) -> Self:
-        """Draw a fitted mixture that chose the number of classes, by its own criterion unless another is named."""
+        """Draw the criterion of a mixture that chose its number of classes.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A mixture fitted with `n_components='auto'`.
+        X : object, default=None
+            Not used.
+        criterion : str, default=None
+            A column of `selection_`; None is the criterion of the model.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        SelectionDisplay
+            The display, drawn.
+        """
         table, criterion = arrow_of(estimator.selection_), criterion or estimator.criterion
         classes, values = _columns(table, "classes", criterion)
         known = [(n, value) for n, value in zip(classes, values, strict=True) if value is not None]
@@ -193,11 +436,38 @@ class TraceDisplay(Display):
     """The objective after every iteration: log-likelihood and log-prior of a mixture, the cost J of k-means.
 
     `table` has `step` and `objective`, the model's `trace_`.
+
+    See Also
+    --------
+    LowerBoundDisplay : The two halves of every iteration.
+    ClusterDisplay : The result of k-means.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> model = sc.KMeans(2, init=[[0.0], [8.0]], n_init=1).fit([[0.0], [2.0], [8.0], [12.0]])
+    >>> TraceDisplay.from_estimator(model).table["objective"].to_pylist()
+    [20.0, 10.0, 10.0]
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
-        """Draw the EM run that a fitted model kept; X is not needed."""
+        """Draw the objective of the EM run that was kept.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted mixture, k-means or hidden Markov model.
+        X : object, default=None
+            Not used.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        TraceDisplay
+            The display, drawn.
+        """
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
         marks = [Line(range(len(values)), values, dots=2.0)]
@@ -209,11 +479,42 @@ class DensityDisplay(Display):
     """A column's density in every class; for categories, and for counts, the probability of each.
 
     `table` has `class`, `value` and `density`.
+
+    See Also
+    --------
+    KernelDensityDisplay : A kernel density and its kernels.
+    HistogramDisplay : A histogram.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.NaiveBayes().fit(table_path(), "type")
+    >>> table = DensityDisplay.from_estimator(model, column="brakes").table.to_pandas()
+    >>> table.groupby("class")["density"].sum().round(6).unique().tolist()
+    [1.0]
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, column: Any, ax: Any = None) -> Self:
-        """Draw a column of a fitted naive Bayes model or mixture; X is not needed."""
+        """Draw one column.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted naive Bayes model or mixture.
+        X : object, default=None
+            Not used.
+        column : column
+            The column to draw.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        DensityDisplay
+            The display, drawn.
+        """
         shape, names = column_shape(estimator.fitted_, column), estimator.fitted_.names
         values = list(shape.points) if shape.levels is None else list(shape.levels)
         table = pa.table({
@@ -230,13 +531,40 @@ class EllipseDisplay(Display):
 
     `table` has, for each component and level, the centre (`x`, `y`), the half axes (`long`, `short`) and the `angle` of
     the longer one in degrees.
+
+    See Also
+    --------
+    BoundaryDisplay : The regions of classes.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> rows = [[0.0, 0.0], [2.0, 0.0], [0.0, 1.0], [2.0, 1.0]]
+    >>> model = sc.GaussianMixture(1, "diag", estimate="ml").fit(rows)
+    >>> line = EllipseDisplay.from_estimator(model).table.to_pylist()[0]
+    >>> line["x"], line["y"], round(line["long"] / line["short"], 6)
+    (1.0, 0.5, 2.0)
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = None, ax: Any = None) -> Self:
-        """Draw a fitted `GaussianMixture` in two columns, by place; by default those that separate components best.
+        """Draw the components in two columns.
 
-        Rows of X, an array, are drawn as points.
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `GaussianMixture`.
+        X : array, default=None
+            Rows to draw as points.
+        columns : tuple of two int, default=None
+            Places of the columns; None takes those that separate the components best.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        EllipseDisplay
+            The display, drawn.
         """
         fitted = estimator.fitted_
         keys = [spec.key for spec in fitted.schema.fields]
@@ -268,21 +596,46 @@ class BoundaryDisplay(Display):
 
     All other columns are left missing, which is no evidence. `table` has the two columns, `class` and `probability` on
     a grid.
+
+    See Also
+    --------
+    ClusterDisplay : The regions of clusters.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> rows = np.array([[0.0, 0.0], [1.0, 2.0], [8.0, 9.0], [9.0, 7.0]])
+    >>> model = sc.NaiveBayes().fit(rows, ["a", "a", "b", "b"])
+    >>> BoundaryDisplay.from_estimator(model, rows).table.column_names
+    ['x', 'y', 'class', 'probability']
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = (0, 1), ax: Any = None) -> Self:
-        """Draw two numeric columns of X over their range: by place in an array, by name in a frame or a mapping."""
+        """Draw two numeric columns over their range.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier or mixture.
+        X : array, DataFrame or mapping, default=None
+            Rows that give the range of both columns.
+        columns : tuple of two columns, default=(0, 1)
+            By place in an array, by name in a frame.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        BoundaryDisplay
+            The display, drawn.
+        """
         if X is None:
             raise DataError("the range to draw is that of X: give the rows, BoundaryDisplay.from_estimator(model, X).")
-        is_array, ranges, steps = isinstance(X, np.ndarray), [], []
-        for column in columns:
-            values = np.asarray(X[:, column] if is_array else X[column], dtype=float)
-            low, high = np.nanmin(values), np.nanmax(values)
-            room = 0.05 * (high - low or 1.0)
-            ranges.append((float(low - room), float(high + room)))
-            steps.append(np.linspace(*ranges[-1], GRID))
-        across, up = (each.ravel() for each in np.meshgrid(*steps))
+        is_array = isinstance(X, np.ndarray)
+        own = [np.asarray(X[:, column] if is_array else X[column], dtype=float) for column in columns]
+        ranges, grid = _plane(*own)
+        across, up = grid.T
         rows: Any = dict(zip(columns, (across, up), strict=True))
         if is_array:
             rows = np.full((len(across), X.shape[1]), np.nan)
@@ -301,11 +654,37 @@ class NetworkDisplay(Display):
     """Nodes in layers, every edge pointing down.
 
     `table` has `parent` and `child`.
+
+    See Also
+    --------
+    ProfileDisplay : What classes are like.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> net = sc.BayesNet([("a", "b")]).fit({"a": [0, 1, 1], "b": [0, 1, 0]})
+    >>> NetworkDisplay.from_estimator(net).table.to_pylist()
+    [{'parent': 'a', 'child': 'b'}]
     """
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
-        """Draw a fitted `BayesNet`; X is not needed."""
+        """Draw the graph of a network.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `BayesNet`.
+        X : object, default=None
+            Not used.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        NetworkDisplay
+            The display, drawn.
+        """
         edges = [(str(a), str(b)) for a, b in estimator.edges_]
         table = pa.table({"parent": [a for a, _ in edges], "child": [b for _, b in edges]})
         return cls(table, NetworkPicture.of(Graph.of(edges, [str(node) for node in estimator.nodes]))).plot(ax)
@@ -316,6 +695,19 @@ class NomogramDisplay(Display):
 
     To read a row, add the places of its cells to `start`: the sum is the log-odds of the two classes, exactly. `table`
     has `column`, `value` (as text) and `log_odds`, the columns that can move most first.
+
+    See Also
+    --------
+    ExplanationDisplay : One row.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.NaiveBayes().fit(table_path(), "type")
+    >>> shown = NomogramDisplay.from_estimator(model, classes=("road", "city"))
+    >>> shown.table.column_names
+    ['column', 'value', 'log_odds']
     """
 
     @property
@@ -325,7 +717,26 @@ class NomogramDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, classes: Any = None, n: int = 12, ax: Any = None) -> Self:
-        """Draw two classes that are scored column by column, the first two unless named; n columns. X is not needed."""
+        """Draw two classes of a model that is scored column by column.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `NaiveBayes`.
+        X : object, default=None
+            Not used.
+        classes : tuple of two classes, default=None
+            The classes to compare; None takes the first two.
+        n : int, default=12
+            Number of columns.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        NomogramDisplay
+            The display, drawn.
+        """
         fitted = estimator.fitted_
         found = nomogram_of(fitted)
         if found is None:
@@ -343,3 +754,501 @@ class NomogramDisplay(Display):
         ]
         chart = nomogram_chart(found, (first, second), (str(pair[0]), str(pair[1])), most=n)
         return cls(pa.Table.from_pylist(rows), chart).plot(ax)
+
+
+class PriorDisplay(Display):
+    """The densities of priors or posteriors over one parameter, on the same axes.
+
+    A Dirichlet is drawn as the marginal distribution Beta(a_k, a - a_k) of each share. `table` has `prior`, `value` and
+    `density`.
+
+    See Also
+    --------
+    SimplexDisplay : A Dirichlet of three shares.
+    softcount.priors : The distributions.
+
+    Examples
+    --------
+    >>> from softcount.priors import Beta
+    >>> table = PriorDisplay.from_prior(Beta(4, 7), Beta(1, 1)).table
+    >>> table["prior"].unique().to_pylist(), round(max(table["density"].to_pylist()), 3)
+    (['Beta(4, 7)', 'Beta(1, 1)'], 2.731)
+    """
+
+    @classmethod
+    def from_prior(cls, *priors: Any, names: Sequence[str] = (), ax: Any = None) -> Self:
+        """Draw one or more distributions of a number.
+
+        Parameters
+        ----------
+        *priors : Beta, Dirichlet, Gamma, NormalKnownVariance or NormalInverseChi2
+            The distributions. Of a mean and a variance, the density of the mean is drawn.
+        names : sequence of str, default=()
+            A name for each, instead of its parameters.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        PriorDisplay
+            The display, drawn.
+        """
+        shown = _named_priors(priors, names)
+        if not shown:
+            raise DataError("give a prior to draw, such as PriorDisplay.from_prior(sc.priors.Beta(4, 7)).")
+        shares = all(isinstance(prior, Beta) for _, prior in shown)
+        ends = [(0.0, 1.0) if isinstance(prior, Beta) else prior.interval(0.998) for _, prior in shown]
+        x = np.linspace(min(low for low, _ in ends), max(high for _, high in ends), DENSITY_POINTS)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ys = [np.asarray(prior.pdf(x), dtype=float) for _, prior in shown]
+        y = [np.where(np.isfinite(each), each, np.nan) for each in ys]  # at 0 or 1 a Beta may be infinite
+        return cls(*_density_curves("prior", [name for name, _ in shown], x, y, "share" if shares else "value")).plot(
+            ax
+        )
+
+
+def _named_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
+    found = []
+    for place, prior in enumerate(priors):
+        if getattr(prior, "by_group", True) or not hasattr(prior, "pdf"):
+            raise DataError(f"{prior!r} is not one distribution: give each prior by itself.")
+        fields = ", ".join(_brief(getattr(prior, name)) for name in prior.__struct_fields__)
+        name = names[place] if names else f"{type(prior).__name__}({fields})"
+        if not isinstance(prior, Dirichlet):
+            found.append((name, prior))
+            continue
+        counts = np.asarray(prior.alpha, dtype=float)
+        found += [(f"{name}: share {k + 1}", Beta(own, counts.sum() - own)) for k, own in enumerate(counts)]
+    return found
+
+
+def _brief(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) else str(np.asarray(value).tolist())
+
+
+def _density_curves(
+    key: str, names: Sequence[Any], x: np.ndarray, ys: Sequence[np.ndarray], x_name: str, title: str = ""
+) -> tuple[Any, Chart]:
+    """Make the table and the chart of several densities over the same values."""
+    columns = {key: np.repeat(np.array(names), len(x)), "value": np.tile(x, len(ys)), "density": np.concatenate(ys)}
+    texts = [str(name) for name in names]
+    y = Axis("density", (0.0, 1.05 * float(np.nanmax(columns["density"])) or 1.0))
+    chart = Chart(title or "Densities", class_lines(texts, x, ys), Axis(x_name), y, texts, title)
+    return pa.table(columns), chart
+
+
+class SimplexDisplay(Display):
+    """Draws from a Dirichlet of three shares, as points in a triangle whose corners are the categories.
+
+    `table` has a row for each draw, with a column for each share.
+
+    See Also
+    --------
+    PriorDisplay : The marginal densities.
+
+    Examples
+    --------
+    >>> from softcount.priors import Dirichlet
+    >>> table = SimplexDisplay.from_prior(Dirichlet([40, 20, 20]), n_samples=4000).table
+    >>> [round(sum(table[name].to_pylist()) / 4000, 2) for name in table.column_names]
+    [0.5, 0.25, 0.25]
+    """
+
+    @classmethod
+    def from_prior(
+        cls, prior: Dirichlet, *, names: Sequence[str] = ("1", "2", "3"), n_samples: int = 1000, random_state: Any = 0,
+        ax: Any = None,
+    ) -> Self:  # fmt: skip
+        """Draw a Dirichlet of three categories.
+
+        Parameters
+        ----------
+        prior : Dirichlet
+            A prior or posterior of three shares.
+        names : sequence of str, default=("1", "2", "3")
+            Names of the categories.
+        n_samples : int, default=1000
+            Number of points.
+        random_state : int, default=0
+            Seed of the draws.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        SimplexDisplay
+            The display, drawn.
+        """
+        if not isinstance(prior, Dirichlet) or np.shape(prior.alpha) != (3,) or len(names) != 3:
+            raise DataError(f"the triangle is for a Dirichlet of three shares, not {prior!r}.")
+        drawn = np.asarray(prior.sample(n_samples, random_state=random_state))
+        corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+        points, outline = drawn @ corners, corners[[0, 1, 2, 0]]
+        ticks = {0.0: f"all {names[0]}", 0.5: f"above: all {names[2]}", 1.0: f"all {names[1]}"}
+        marks = [Line(outline[:, 0], outline[:, 1], tone="muted", width=1.2), Points(points[:, 0], points[:, 1])]
+        x, y = Axis(ends=(-0.1, 1.1), ticks=ticks), Axis(ends=(-0.05, 0.95), ticks={})
+        title = f"Dirichlet({_brief(prior.alpha)})"
+        table = pa.table({str(name): drawn[:, place] for place, name in enumerate(names)})
+        return cls(table, Chart(title, marks, x, y, title=title, height=270.0)).plot(ax)
+
+
+class KernelDensityDisplay(Display):
+    """A kernel density, the kernels that it is the sum of, and the same rows under other bandwidths.
+
+    `table` has `bandwidth`, `row` (None for the sum), `value` and `density`. The kernel of a row has the height
+    K((x - x_i) / h) / (n h), so that the kernels add up to the sum.
+
+    See Also
+    --------
+    HistogramDisplay : The density in steps.
+    DensityDisplay : A column in every class of a model.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> model = sc.KernelDensity(bandwidth=0.5).fit([1.0, 2.0, 2.5])
+    >>> table = KernelDensityDisplay.from_estimator(model, bandwidths=[0.2, 1.0]).table.to_pandas()
+    >>> table[table["row"].isna()]["bandwidth"].unique().tolist(), table["row"].nunique()
+    ([0.5, 0.2, 1.0], 3)
+    """
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, *, bandwidths: Sequence[Any] = (), kernels: bool | None = None,
+        ax: Any = None,
+    ) -> Self:  # fmt: skip
+        """Draw a density of one column.
+
+        Parameters
+        ----------
+        estimator : KernelDensity
+            A fitted density of one column.
+        X : object, default=None
+            Not used.
+        bandwidths : sequence, default=()
+            Further bandwidths, or rules for them, to draw the rows with.
+        kernels : bool, default=None
+            Whether the kernel of every row is drawn; None draws them if there are at most 30 rows.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        KernelDensityDisplay
+            The display, drawn.
+        """
+        first = estimator._density
+        if not isinstance(first, ColumnDensity):
+            raise DataError("a kernel density is drawn of one column, and this one has more.")
+        points, ends = first.points, reflection_of(estimator.bounds)
+        others = [type(estimator)(estimator.kernel, rule, True, estimator.bounds) for rule in bandwidths]
+        densities = [first, *(other.fit(points.values, sample_weight=points.weights)._density for other in others)]
+        far = DRAWN_BANDWIDTHS * max(density.h for density in densities)
+        values, weights = points.ordered
+        low, high = max(values[0] - far, ends.low), min(values[-1] + far, ends.high)
+        x = np.linspace(low, high, DENSITY_POINTS)
+        names = [f"bandwidth {density.h:.3g}" for density in densities]
+        table, chart = _density_curves("bandwidth", names, x, [np.exp(d.log_density(x)) for d in densities], "value")
+        table = table.set_column(0, "bandwidth", pa.array(np.repeat([d.h for d in densities], len(x))))
+        row = np.full(table.num_rows, None, dtype=object)
+        marks: list[Any] = []
+        if len(values) <= MOST_KERNELS if kernels is None else kernels:
+            for place, (value, weight) in enumerate(zip(values, weights, strict=True)):
+                one = ColumnDensity(
+                    WeightedPoints(np.array([value])), named_kernel(estimator.kernel), first.h, True, ends
+                )
+                height = np.exp(one.log_density(x)) * weight / points.total
+                marks.append(Line(x, height, tone="muted", width=1.0, strength=0.7))
+                columns = {"bandwidth": np.full(len(x), first.h), "value": x, "density": height}
+                table = pa.concat_tables([table, pa.table(columns)])
+                row = np.append(row, np.full(len(x), place))
+        marks.append(Points(values, np.zeros(len(values)), "ink", 2.5, 0.8))
+        table = table.add_column(1, "row", pa.array(row.tolist(), pa.int64()))
+        return cls(table, Chart(**{**_fields(chart), "marks": [*marks, *chart.marks]})).plot(ax)
+
+
+def _fields(chart: Chart) -> dict[str, Any]:
+    return {name: getattr(chart, name) for name in chart.__struct_fields__}
+
+
+class HistogramDisplay(Display):
+    """The bars of a histogram, with the area of each its probability.
+
+    `table` has `low`, `high`, `count` and `density` of each bin.
+
+    See Also
+    --------
+    KernelDensityDisplay : A smooth density.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> model = sc.Histogram([0, 1, 2, 10]).fit([0.0, 1.0, 2.0, 8.0])
+    >>> HistogramDisplay.from_estimator(model).table["count"].to_pylist()
+    [1.0, 1.0, 2.0]
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
+        """Draw a fitted histogram.
+
+        Parameters
+        ----------
+        estimator : Histogram
+            A fitted histogram.
+        X : object, default=None
+            Not used.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        HistogramDisplay
+            The display, drawn.
+        """
+        edges, width = estimator.edges_, np.diff(estimator.edges_)
+        heights = estimator.probabilities_ / width
+        table = pa.table({"low": edges[:-1], "high": edges[1:], "count": estimator.counts_, "density": heights})
+        middle = edges[:-1] + width / 2
+        bars = Bars(middle, np.zeros(len(middle)), heights, ("c0",), thick=width * 0.98, strength=0.6, upright=True)
+        title = f"Histogram: {len(middle):,} {'bin' if len(middle) == 1 else 'bins'}"
+        y = Axis("density", (0.0, 1.05 * float(heights.max())))
+        return cls(table, Chart(title, [bars], Axis("value"), y, title=title)).plot(ax)
+
+
+class ClusterDisplay(Display):
+    """The regions of clusters in two columns, with the rows and the centres.
+
+    `table` has `cluster`, the centre (`x`, `y`) and `rows`.
+
+    See Also
+    --------
+    TraceDisplay : The cost J after every step.
+    BoundaryDisplay : The regions of classes.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> rows = [[0.0, 0.0], [0.0, 1.0], [5.0, 5.0], [5.0, 6.0], [5.0, 7.0]]
+    >>> model = sc.KMeans(2, init=[rows[0], rows[2]], n_init=1).fit(rows)
+    >>> ClusterDisplay.from_estimator(model, rows).table.to_pylist()[1]
+    {'cluster': 1, 'x': 5.0, 'y': 6.0, 'rows': 3}
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
+        """Draw the clusters of two columns.
+
+        Parameters
+        ----------
+        estimator : KMeans
+            A fitted clustering of two columns.
+        X : array or DataFrame of shape (n_rows, 2)
+            Rows.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        ClusterDisplay
+            The display, drawn.
+        """
+        centres, rows = estimator.cluster_centers_, np.asarray(X, dtype=float)
+        if centres.shape[1] != 2 or rows.ndim != 2 or rows.shape[1] != 2:
+            raise DataError(f"clusters are drawn in two columns, and these have {centres.shape[1]}.")
+        names, labels = [str(name) for name in getattr(X, "columns", ("x", "y"))], np.asarray(estimator.predict(X))
+        ranges, grid = _plane(rows[:, 0], rows[:, 1])
+        frame = type(X)(grid, columns=list(X.columns)) if hasattr(X, "columns") else grid
+        marks: list[Any] = [Regions(np.asarray(estimator.predict(frame)).reshape(GRID, GRID), ranges[0], ranges[1])]
+        for cluster, centre in enumerate(centres):
+            own = rows[labels == cluster]
+            marks.append(Points(own[:, 0], own[:, 1], class_tone(cluster), 2.2))
+            marks.append(Points(centre[:1], centre[1:], "ink", 5.0, 1.0))
+        clusters = np.arange(len(centres))
+        counts = np.bincount(labels, minlength=len(centres))
+        table = pa.table({"cluster": clusters, "x": centres[:, 0], "y": centres[:, 1], "rows": counts})
+        title, x, y = "Clusters and centres", Axis(names[0], ranges[0]), Axis(names[1], ranges[1])
+        legend = [f"cluster {cluster}" for cluster in clusters]
+        return cls(table, Chart(title, marks, x, y, legend, title, height=200.0)).plot(ax)
+
+
+def _plane(x: np.ndarray, y: np.ndarray) -> tuple[list[tuple[float, float]], np.ndarray]:
+    """Return the ranges of two columns with a margin, and the points of a grid over both, (points x 2)."""
+    ranges = []
+    for values in (x, y):
+        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        room = 0.05 * (high - low or 1.0)
+        ranges.append((low - room, high + room))
+    across, up = np.meshgrid(*(np.linspace(*ends, GRID) for ends in ranges))
+    return ranges, np.stack([across.ravel(), up.ravel()], axis=1)
+
+
+class LowerBoundDisplay(Display):
+    """The two halves of every EM iteration: the lower bound after the M-step, and the objective after the E-step.
+
+    The M-step raises the lower bound at fixed memberships. The E-step makes the bound equal to the objective again.
+    `table` has `iteration`, `lower_bound` (None at the start) and `objective`.
+
+    See Also
+    --------
+    TraceDisplay : The objective alone.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> model = sc.Mixture(2, half_steps=True, n_init=1, random_state=0, accelerate=False, max_iter=3)
+    >>> table = LowerBoundDisplay.from_estimator(model.fit({"x": [1.0, 1.5, 2.0, 5.0, 5.5, 7.0]})).table.to_pylist()
+    >>> all(a["objective"] <= b["lower_bound"] <= b["objective"] for a, b in zip(table, table[1:]))
+    True
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
+        """Draw the EM run of a mixture.
+
+        Parameters
+        ----------
+        estimator : Mixture or GaussianMixture
+            A mixture fitted with `half_steps=True`.
+        X : object, default=None
+            Not used.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        LowerBoundDisplay
+            The display, drawn.
+        """
+        trace = np.asarray(estimator.trace_, dtype=float)
+        if not getattr(estimator, "half_steps", False) or len(trace) < 3:
+            raise DataError("the lower bound is kept by a mixture fitted with half_steps=True and max_iter above 0.")
+        objective, bound = trace[::2], trace[1::2]
+        steps = np.arange(len(objective))
+        table = pa.table({
+            "iteration": steps, "lower_bound": [None, *bound[: len(steps) - 1].tolist()], "objective": objective
+        })  # fmt: skip
+        names = ["objective after the E-step", "lower bound after the M-step"]
+        halves = np.arange(len(trace)) / 2
+        marks = [
+            Line(halves, trace, tone="muted", width=1.0),
+            Line(steps, objective, names[0], "c0", 0.01, dots=3.0),
+            Line(steps[1:] - 0.5, bound[: len(steps) - 1], names[1], "c1", 0.01, dots=3.0),
+        ]
+        title = "Lower bound and objective of EM"
+        return cls(table, Chart(title, marks, Axis("iteration"), Axis("objective"), names, title)).plot(ax)
+
+
+class LearningCurveDisplay(Display):
+    """The log-loss or the accuracy of several classifiers by the number of training rows.
+
+    `table` has `model`, `rows`, `log_loss` and `accuracy`, all on held-out rows.
+
+    See Also
+    --------
+    softcount.compare : Computes the curves with `curve=True`.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> found = sc.compare(table_path(), "type", curve=True)  # doctest: +SKIP
+    >>> LearningCurveDisplay.from_comparison(found, measure="accuracy").table.column_names  # doctest: +SKIP
+    ['model', 'rows', 'log_loss', 'accuracy']
+    """
+
+    @classmethod
+    def from_comparison(
+        cls, comparison: Any, *, models: Sequence[str] = (), measure: str = "log_loss", ax: Any = None
+    ) -> Self:
+        """Draw the curves of a comparison.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            What `compare(..., curve=True)` returned.
+        models : sequence of str, default=()
+            Names of the classifiers to draw; all by default.
+        measure : {"log_loss", "accuracy"}, default="log_loss"
+            The figure to draw.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        LearningCurveDisplay
+            The display, drawn.
+        """
+        curves = comparison.curves
+        if curves is None:
+            raise DataError("this comparison has no learning curves: compare(X, y, curve=True) computes them.")
+        if measure not in ("log_loss", "accuracy"):
+            raise DataError(f"measure must be 'log_loss' or 'accuracy', not {measure!r}.")
+        if unknown := set(models) - set(curves.names):
+            raise DataError(f"there is no model {min(unknown)!r}. There are: {', '.join(curves.names)}.")
+        kept = curves.only(models) if models else curves
+        return cls(kept.table, kept.chart(measure)).plot(ax)
+
+
+class ReliabilityDisplay(Display):
+    """Stated probabilities against how often they came true, in bins; on the diagonal both are equal.
+
+    `table` has `low`, `high`, `rows`, `stated` (the mean probability) and `right` (the share of correct predictions).
+    Below the diagonal the model is too confident. The bars are 95 % intervals.
+
+    See Also
+    --------
+    LearningCurveDisplay : Log-loss and accuracy by the number of rows.
+
+    Examples
+    --------
+    >>> import softcount as sc
+    >>> from softcount.demo import table_path
+    >>> model = sc.NaiveBayes().fit(table_path(), "type")
+    >>> shown = ReliabilityDisplay.from_estimator(model, table_path(), "type")
+    >>> shown.table.column_names
+    ['low', 'high', 'rows', 'stated', 'right']
+    """
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+        """Draw the predictions for labelled rows, which should be rows that the model has not learned from.
+
+        Parameters
+        ----------
+        estimator : NaiveBayes or Classifier
+            A fitted classifier.
+        X : table
+            Rows.
+        y : array-like
+            Their labels.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
+        return cls.from_evaluation(estimator.evaluate(X, y), ax=ax)
+
+    @classmethod
+    def from_evaluation(cls, evaluation: Any, *, ax: Any = None) -> Self:
+        """Draw the figures of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            What the `evaluate` of a classifier returned.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes new ones.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
+        bins = evaluation.reliability
+        columns = ("low", "high", "rows", "stated", "right")
+        table = pa.table({name: [float(getattr(part, name)) for part in bins] for name in columns})
+        return cls(table, reliability_chart(bins)).plot(ax)

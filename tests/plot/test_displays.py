@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.datasets import load_iris
 
 import softcount as sc
 from softcount import plot
 from softcount.demo import table_path
 from softcount.errors import DataError
+from softcount.estimators.comparison import LearningCurves
+from softcount.priors import Beta, Dirichlet, Gamma, NormalKnownVariance
 
 matplotlib.use("Agg")
 
@@ -62,7 +67,15 @@ def every_display(known, hidden, bells):
         plot.MarkingWordsDisplay: (text, None, {}),
         plot.NetworkDisplay: (net, None, {}),
         plot.NomogramDisplay: (known, None, {"classes": ("road", "city")}),
+        plot.KernelDensityDisplay: (sc.KernelDensity().fit(X[:20, 0]), None, {"bandwidths": ["scott", 0.1]}),
+        plot.HistogramDisplay: (sc.Histogram([4, 5, 6, 8]).fit(X[:, 0]), None, {}),
+        plot.ClusterDisplay: (sc.KMeans(3, random_state=0).fit(X[:, 2:]), X[:, 2:], {}),
+        plot.LowerBoundDisplay: (em_in_halves(), None, {}),
     }
+
+
+def em_in_halves():
+    return sc.GaussianMixture(2, half_steps=True, accelerate=False, max_iter=6, tol=0, random_state=0).fit(X)
 
 
 @pytest.mark.filterwarnings("ignore::softcount.DataWarning")
@@ -70,7 +83,8 @@ def test_every_display_keeps_to_the_habits_of_scikit_learn(known, hidden, bells)
     import matplotlib.pyplot as plt
 
     made = every_display(known, hidden, bells)
-    assert {kind.__name__ for kind in made} == set(plot.__all__)
+    others = {"PriorDisplay", "SimplexDisplay", "ReliabilityDisplay", "LearningCurveDisplay"}  # below
+    assert {kind.__name__ for kind in made} | others == set(plot.__all__)
     for kind, (model, rows, how) in made.items():
         figure, ax = plt.subplots()
         shown = kind.from_estimator(model, rows, **how, ax=ax)
@@ -78,6 +92,7 @@ def test_every_display_keeps_to_the_habits_of_scikit_learn(known, hidden, bells)
         assert shown.ax_.has_data() or ax.texts, kind
         again = shown.plot()
         assert again is shown and shown.ax_ is not ax
+        assert shown.svg().startswith("<svg ") and "ax_ : matplotlib Axes" in kind.__doc__
         plt.close("all")
 
 
@@ -174,6 +189,115 @@ def test_the_best_number_of_classes_is_marked(hidden):
     line, marked = shown.ax_.lines
     assert marked.get_xdata()[0] == len(hidden.weights_)
     assert marked.get_ydata()[0] == max(line.get_ydata())
+
+
+def test_priors_are_the_formula_of_their_density():
+    shown = plot.PriorDisplay.from_prior(Beta(4, 7), Beta(2, 3), Beta(0.5, 0.5), names=["a", "b", "c"])
+    for name, a, b in (("a", 4, 7), ("b", 2, 3), ("c", 0.5, 0.5)):
+        own = shown.table.to_pandas().set_index("prior").loc[name].iloc[1:-1]
+        constant = math.gamma(a + b) / math.gamma(a) / math.gamma(b)
+        np.testing.assert_allclose(own["density"], constant * own["value"] ** (a - 1) * (1 - own["value"]) ** (b - 1))
+    a = shown.table.to_pandas().query("prior == 'a'")
+    assert a["value"].iloc[int(a["density"].argmax())] == pytest.approx(3 / 9)  # the mode
+    assert np.trapezoid(a["density"], a["value"]) == pytest.approx(1, abs=1e-4)
+    gamma = plot.PriorDisplay.from_prior(Gamma(3, 2)).table.to_pandas()
+    np.testing.assert_allclose(gamma["density"], stats.gamma(3, scale=0.5).pdf(gamma["value"]), rtol=1e-9)
+    for prior in (Gamma(3, 2), NormalKnownVariance(1.0, 4.0, 2.0)):
+        table = plot.PriorDisplay.from_prior(prior).table.to_pandas()
+        assert np.trapezoid(table["density"], table["value"]) == pytest.approx(0.998, abs=1e-3)
+
+
+def test_a_dirichlet_is_drawn_as_marginals_and_as_points_of_a_triangle():
+    prior = Dirichlet([2.0, 3.0, 5.0])
+    marginals = plot.PriorDisplay.from_prior(prior).table.to_pandas()
+    for place, alpha in enumerate((2, 3, 5)):
+        own = marginals[marginals["prior"] == f"Dirichlet([2.0, 3.0, 5.0]): share {place + 1}"]
+        np.testing.assert_allclose(own["density"], stats.beta(alpha, 10 - alpha).pdf(own["value"]), atol=1e-12)
+    shown = plot.SimplexDisplay.from_prior(prior, names=["a", "b", "c"], n_samples=20_000)
+    drawn = np.stack([shown.table[name].to_numpy() for name in "abc"], axis=1)
+    np.testing.assert_allclose(drawn.sum(axis=1), 1)
+    np.testing.assert_allclose(drawn.mean(axis=0), [0.2, 0.3, 0.5], atol=0.005)
+    x, y = shown.ax_.collections[0].get_offsets().T
+    np.testing.assert_allclose(np.stack([drawn[:, 1] + drawn[:, 2] / 2, drawn[:, 2] * np.sqrt(0.75)]), [x, y])
+    with pytest.raises(DataError, match="three shares"):
+        plot.SimplexDisplay.from_prior(Dirichlet([1, 1]))
+    with pytest.raises(DataError, match="give a prior"):
+        plot.PriorDisplay.from_prior()
+    with pytest.raises(DataError, match="not one distribution"):
+        plot.PriorDisplay.from_prior(Beta([1, 2], [3, 4]))
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, None)])
+def test_single_kernels_add_up_to_the_density(bounds):
+    rows, weights = np.array([0.4, 1.0, 2.5, 2.5]), np.array([1.0, 2.0, 1.0, 0.5])
+    model = sc.KernelDensity(bandwidth=0.5, bounds=bounds).fit(rows, sample_weight=weights)
+    table = plot.KernelDensityDisplay.from_estimator(model, bandwidths=[1.5]).table.to_pandas()
+    single = table[table["row"].notna()].groupby("value")["density"].sum()
+    whole = table[table["row"].isna() & (table["bandwidth"] == 0.5)].set_index("value")["density"]
+    np.testing.assert_allclose(single, whole, rtol=1e-9, atol=1e-15)
+    if bounds is None:
+        value = whole.index.to_numpy()[:, None]
+        plain = (weights * stats.norm.pdf((value - rows) / 0.5)).sum(axis=1) / (weights.sum() * 0.5)
+        np.testing.assert_allclose(whole, plain, rtol=1e-9)
+    assert table["bandwidth"].unique().tolist() == [0.5, 1.5]
+    with pytest.raises(DataError, match="one column"):
+        plot.KernelDensityDisplay.from_estimator(sc.KernelDensity(bandwidth=1.0).fit(X[:, :2]))
+
+
+def test_the_area_of_a_bar_is_the_probability_of_its_bin():
+    model = sc.Histogram([4, 5, 5.5, 8]).fit(X[:, 0])
+    shown = plot.HistogramDisplay.from_estimator(model)
+    table = shown.table.to_pandas()
+    np.testing.assert_array_equal(table["count"], np.histogram(X[:, 0], [4, 5, 5.5, 8])[0])
+    np.testing.assert_allclose((table["high"] - table["low"]) * table["density"], model.probabilities_)
+    assert [bar.get_height() for bar in shown.ax_.patches] == pytest.approx(table["density"].tolist())
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_the_regions_of_clusters_are_the_nearest_centres(frame):
+    rows = pd.DataFrame(X[:, 2:], columns=["length", "width"]) if frame else X[:, 2:]
+    model = sc.KMeans(3, random_state=0).fit(rows)
+    shown = plot.ClusterDisplay.from_estimator(model, rows)
+    assert shown.table["rows"].to_pylist() == np.bincount(model.labels_).tolist()
+    regions = shown.chart.marks[0]
+    low, high = regions.x_range
+    place = regions.places[7, 31]
+    at = [np.linspace(low, high, plot.GRID)[31], np.linspace(*regions.y_range, plot.GRID)[7]]
+    assert place == np.argmin(((model.cluster_centers_ - at) ** 2).sum(axis=1))
+    with pytest.raises(DataError, match="two columns"):
+        plot.ClusterDisplay.from_estimator(sc.KMeans(2, random_state=0).fit(X), X)
+
+
+def test_bound_and_objective_climb_in_turn():
+    table = plot.LowerBoundDisplay.from_estimator(em_in_halves()).table.to_pylist()
+    assert table[0]["lower_bound"] is None and len(table) == 7
+    for before, after in pairwise(table):
+        assert before["objective"] <= after["lower_bound"] + 1e-9 <= after["objective"] + 2e-9
+    with pytest.raises(DataError, match="half_steps=True"):
+        plot.LowerBoundDisplay.from_estimator(sc.GaussianMixture(2, random_state=0).fit(X))
+
+
+def test_reliability_is_the_share_that_came_true(known):
+    model = sc.NaiveBayes().fit(X[::2], Y[::2])
+    table = plot.ReliabilityDisplay.from_estimator(model, X[1::2], Y[1::2]).table.to_pandas()
+    sure, right = model.predict_proba(X[1::2]).max(axis=1), model.predict(X[1::2]) == Y[1::2]
+    assert table["rows"].sum() == 75
+    assert table["rows"] @ table["right"] == pytest.approx(right.sum())
+    assert table["rows"] @ table["stated"] == pytest.approx(sure.sum())
+
+
+def test_learning_curves_are_those_of_the_comparison():
+    curves = LearningCurves(["plain", "lines"], np.array([20, 50]), np.array([[0.5, 0.4], [0.9, 0.3]]), np.eye(2))
+    found = SimpleNamespace(curves=curves)
+    shown = plot.LearningCurveDisplay.from_comparison(found)
+    assert shown.table.to_pylist()[3] == {"model": "lines", "rows": 50, "log_loss": 0.3, "accuracy": 1.0}
+    one = plot.LearningCurveDisplay.from_comparison(found, models=["lines"], measure="accuracy")
+    np.testing.assert_allclose(one.ax_.lines[0].get_xydata(), [[np.log10(20), 0.0], [np.log10(50), 1.0]])
+    for wrong, problem in (({"models": ["x"]}, "no model 'x'"), ({"measure": "auc"}, "measure must be")):
+        with pytest.raises(DataError, match=problem):
+            plot.LearningCurveDisplay.from_comparison(found, **wrong)
+    with pytest.raises(DataError, match="curve=True"):
+        plot.LearningCurveDisplay.from_comparison(SimpleNamespace(curves=None))
 
 
 def test_names_from_data_begin_no_formula_and_send_no_escapes():

@@ -288,20 +288,29 @@ class LearningCurves(Struct, frozen=True, eq=False):
         low, high = float(known.min()), float(min(known.max(), 3.0 * np.median(known)))
         return low, high if high > low else low + 1.0
 
+    def only(self, names: Sequence[str]) -> LearningCurves:
+        """Return the curves of these classifiers, in this order."""
+        places = [self.names.index(name) for name in names]
+        return LearningCurves(list(names), self.sizes, self.log_loss[places], self.accuracy[places])
+
+    def chart(self, measure: str = "log_loss") -> Chart:
+        """Describe the curves of the log-loss or of the accuracy, with a logarithmic axis of training rows."""
+        x, name = np.log10(self.sizes), measure.replace("_", "-")
+        ticks = {float(at): f"{size:,}" for at, size in zip(x, self.sizes, strict=True)}
+        title = f"{name.capitalize()} on held-out rows, by training rows"
+        y = Axis(name, (0.0, 1.05 * self.ends[1])) if measure == "log_loss" else Axis(name)
+        lines = class_lines(self.names, x, getattr(self, measure))
+        return Chart(title, lines, Axis("training rows", ticks=ticks), y, self.names, title, PAGE, 320)
+
     def svg(self) -> str:
-        """Draw the curves with a logarithmic axis of training rows.
+        """Draw the curves of the log-loss.
 
         Returns
         -------
         str
             An SVG file.
         """
-        x = np.log10(self.sizes)
-        ticks = {float(at): f"{size:,}" for at, size in zip(x, self.sizes, strict=True)}
-        title = "Log-loss on held-out rows, by training rows"
-        axes = Axis("training rows", ticks=ticks), Axis("log-loss", (0.0, 1.05 * self.ends[1]))
-        chart = Chart(title, class_lines(self.names, x, self.log_loss), *axes, self.names, title, PAGE, 320)
-        return chart.draw().svg_file()
+        return self.chart().draw().svg_file()
 
 
 def ladder(least: int, most: int) -> list[int]:

@@ -304,7 +304,7 @@ class Cells(Mark, frozen=True):
         for i in range(rows):
             for j in range(columns):
                 x, y = frame.corner[0] + wide * j, frame.corner[1] + high * i
-                shade, text = float(np.nan_to_num(self.shades[i, j])), self.texts[i][j]
+                shade, text = float(np.nan_to_num(self.shades[i, j])), self.texts[i][j] if len(self.texts) else ""
                 if shade > 0.005:
                     strength = min(shade, 1.0) * DEEPEST_SHADE
                     drawing.box((x + 1, y + 1), (wide - 2, high - 2), self.tone(i, j), strength, text)

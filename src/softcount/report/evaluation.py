@@ -184,26 +184,37 @@ def add_lift(page: Page, of: str, lines: Sequence[LiftLine]) -> None:
 
 
 def _add_reliability(page: Page, bins: Sequence[Bin]) -> None:
-    marks: list[Any] = [Line([0, 1], [0, 1], tone="muted", width=1.2, dashes="4 4")]
-    rows, most, z = [], max(b.rows for b in bins), 1.96
-    for b in bins:  # with Wilson's interval of the share that came true
-        n, p = b.rows, b.right
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
-        low, high = max(middle - half, 0.0), min(middle + half, 1.0)
-        title = f"stated {b.stated:.3f}, came true {p:.3f}, {n:,.0f} rows"
-        marks.append(Line([b.stated] * 2, [low, high], tone="plus", strength=0.45))
-        marks.append(Points([b.stated], [p], "plus", 2.5 + 5.5 * (n / most) ** 0.5, 1.0, title))
-        bounds = f"{b.low:.1f} to {b.high:.1f}"
-        rows.append((bounds, format_number(n), f"{b.stated:.3f}", f"{p:.3f}", f"{low:.3f} and {high:.3f}"))
-    x, y = Axis("probability stated", (0.0, 1.0)), Axis("share that came true", (0.0, 1.0))
-    chart = Chart("stated probability against how often it came true", marks, x, y, height=236)
+    rows = [
+        (f"{b.low:.1f} to {b.high:.1f}", format_number(b.rows), f"{b.stated:.3f}", f"{b.right:.3f}",
+         "{:.3f} and {:.3f}".format(*_wilson(b)))
+        for b in bins
+    ]  # fmt: skip
     reading = (
         "Do probabilities mean what they say? On the dashed line they do; below it the model is too sure of itself. "
         "Larger dots hold more rows; the bar through each is what chance leaves open (95 %)."
     )
     headings = ("probability", "rows", "stated", "came true", "between")
-    page.picture("Reliability", chart, make_grid(headings, rows, None), reading, small=True)
+    page.picture("Reliability", reliability_chart(bins), make_grid(headings, rows, None), reading, small=True)
+
+
+def reliability_chart(bins: Sequence[Bin]) -> Chart:
+    """Describe stated probabilities against how often they came true, with 95 % intervals."""
+    marks: list[Any] = [Line([0, 1], [0, 1], tone="muted", width=1.2, dashes="4 4")]
+    most = max(b.rows for b in bins)
+    for b in bins:
+        title = f"stated {b.stated:.3f}, came true {b.right:.3f}, {b.rows:,.0f} rows"
+        marks.append(Line([b.stated] * 2, _wilson(b), tone="plus", strength=0.45))
+        marks.append(Points([b.stated], [b.right], "plus", 2.5 + 5.5 * (b.rows / most) ** 0.5, 1.0, title))
+    x, y = Axis("probability stated", (0.0, 1.0)), Axis("share that came true", (0.0, 1.0))
+    return Chart("stated probability against how often it came true", marks, x, y, height=236)
+
+
+def _wilson(b: Bin) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of the share that came true."""
+    n, p, z = b.rows, b.right, 1.96
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
