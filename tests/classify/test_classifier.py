@@ -417,8 +417,8 @@ def test_forms_of_naive_bayes_are_refused_where_something_else_tells_the_classes
 def test_a_budget_leaves_out_what_comes_too_late(fitted):
     _, frame, label = fitted
     model = sc.Classifier(budget=0.0).fit(frame, label)
-    assert arrow(model.selection_)["model"].to_pylist() == ["naive Bayes"]
-    assert model.ensemble_.names == ("naive Bayes",)
+    assert arrow(model.selection_)["model"].to_pylist() == ["Gaussian naive Bayes"]
+    assert model.ensemble_.names == ("Gaussian naive Bayes",)
 
 
 def test_numbers_are_cut_where_the_classes_change_beside_a_partner():
@@ -528,7 +528,7 @@ def test_a_fold_has_no_part_in_the_choice_that_it_is_scored_by():
     sure = np.where(labels[:, None] == np.arange(2), np.log(0.99), np.log(0.01))
     lucky = np.where(groups[:, None] == 0, sure, sure[:, ::-1])
     steady = np.where(labels[:, None] == np.arange(2), np.log(0.6), np.log(0.4))
-    said = {("naive Bayes", 1.0): lucky, ("naive Bayes", 2.0): steady}
+    said = {("Gaussian naive Bayes", 1.0): lucky, ("Gaussian naive Bayes", 2.0): steady}
     logs = _score_nested(said, labels, np.ones(200), groups, {})
     own = -logs[np.arange(200), labels]
     assert own[groups == 0].mean() > 0.2

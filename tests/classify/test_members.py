@@ -43,7 +43,7 @@ def test_columns_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
         assert (parts[missing] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["naive Bayes", "discriminant analysis", "AODE"])
+@pytest.mark.parametrize("name", ["Gaussian naive Bayes", "discriminant analysis", "AODE"])
 def test_weight_two_is_the_row_twice(name, training):
     times = training.weights.astype(int)
     twice = np.repeat(np.arange(len(times)), times)
@@ -131,7 +131,7 @@ def test_plain_columns_are_normals_of_numbers_or_their_logarithms_and_shares_of_
     numbers = np.stack([rng.normal(size=80) + labels, np.exp(1.5 * rng.normal(size=80) + labels)], axis=1)
     codes = 1 + rng.integers(0, 3, (80, 1)).astype(np.int32)
     training = Training(EncodedRows(numbers, codes), labels, np.ones(80), 2, (3,))
-    member = next(RECIPES["naive Bayes"].fit(training, (1.0,)))
+    member = next(RECIPES["Gaussian naive Bayes"].fit(training, (1.0,)))
     expected = np.log([np.mean(labels == k) for k in (0, 1)]) + np.zeros((80, 2))
     for label in (0, 1):
         own = labels == label

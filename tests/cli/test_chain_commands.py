@@ -69,7 +69,7 @@ def test_a_chain_is_shown_with_what_was_chosen(folder: Path, tmp_path: Path) -> 
 
 def test_a_column_of_sequences_is_declared(folder: Path, tmp_path: Path) -> None:
     lists = ["fit", folder / "visits.parquet", "--target", "bought", "--kind", "clicks=markov", "-o", tmp_path / "v.sc"]
-    assert "12 transitions of sequences" in done(run(*lists))
+    assert "12 transitions of sequences" in done(run(*lists, "--full"))
     assert "Markov chain" in done(run("show", tmp_path / "v.sc"))
     why = done(run("explain", tmp_path / "v.sc", folder / "visits.parquet", "--row", 1))
     assert "home → shop" in why and "shop → buy" in why

@@ -101,7 +101,7 @@ def test_a_class_that_holds_no_rows_and_a_figure_nobody_asked_for_are_said_to_be
     page = Page()
     add_selection(page, Chosen(), "evidence")  # type: ignore[arg-type]
     lines = render_text(page).splitlines()
-    assert lines[2].endswith("chosen") and lines[3].endswith("2 hold rows") and "CV" not in lines[1]
+    assert lines[2].endswith("chosen") and lines[3].endswith("2 not empty") and "CV" not in lines[1]
     assert "is not chosen" in lines[4]
 
 
@@ -235,7 +235,7 @@ def test_an_explanation_calls_found_classes_classes(folder, tmp_path):
 
 
 def test_a_single_class_is_described(folder, tmp_path):
-    page = run("fit", folder / "things.csv", "--classes", 1, "-o", tmp_path / "m.sc").stdout
+    page = run("fit", folder / "things.csv", "--classes", 1, "-o", tmp_path / "m.sc", "--full").stdout
     assert "What the rows look like" in page and "mean " in page and "start" not in page
     assert "What the rows look like" in run("show", tmp_path / "m.sc").stdout
     page = run("explain", tmp_path / "m.sc", folder / "things.csv", "--row", 1).stdout
@@ -289,7 +289,7 @@ def test_an_interrupted_fit_with_unlabelled_rows_is_kept_too(tmp_path, listening
     lines = [(*line, "" if place % 3 else line[1]) for place, line in enumerate(rows())]
     write_table(tmp_path / "some.csv", lines, (*HEADER, "kind"))
     words = ("fit", tmp_path / "some.csv", "--target", "kind", "--kind", "colour=ignore")
-    words += ("--unlabelled-weight", "1", "-o", tmp_path / "m.sc")
+    words += ("--model", "naive-bayes", "--unlabelled-weight", "1", "-o", tmp_path / "m.sc")
     result = run(*words, code=130, watching=interrupting(3))
     assert (
         "interrupted: the best so far is saved in" in result.stderr

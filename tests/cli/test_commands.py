@@ -45,9 +45,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_fit_says_all_that_was_promised(folder, tmp_path):
     result = run("fit", folder / "fruit.csv", "--target", "sort", "-o", tmp_path / "m.sc")
-    for promised in ("120 rows, 6 columns", "identifier", "constant", "5-fold", "accuracy", "log-loss",
-                     "majority baseline", "Columns that matter most", "missing cells", "left out", "m.sc",
-                     "softcount explain"):  # fmt: skip
+    for promised in ("120 rows and 3 of 5 columns", "identifier", "always", "5-fold", "accuracy", "log-loss",
+                     "this model", "standard naive Bayes", "baseline", "Columns that matter most", "missing cells",
+                     "left out", "m.sc", "softcount explain"):  # fmt: skip
         assert promised in result.stdout, promised
     assert (tmp_path / "m.sc").is_file()
 
@@ -123,7 +123,7 @@ def test_found_classes_are_numbered_and_tell_the_sorts_apart(folder):
 def test_found_classes_come_with_sizes_and_agreement(folder, tmp_path):
     text = run("fit", folder / "fruit.csv", "--classes", "2", "-o", tmp_path / "m.sc", "--starts", "4").stdout
     assert "A mixture of 2 classes" in text
-    assert "of 4 starts reached the best" in text
+    assert "of 4 initialisations reached the best" in text
     assert "class 1" in text
 
 

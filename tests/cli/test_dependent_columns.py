@@ -16,7 +16,7 @@ from softcount.cli import main
 def notes(table: Path, *options: str) -> list[str]:
     """The notes of a fit on dependence; the model's own are the same."""
     model = str(table.with_suffix(".sc"))
-    how = ["--model", "naive-bayes", "--folds", "0"]
+    how = ["--model", "naive-bayes", "--folds", "0", "--full"]
     words = ["fit", str(table), "--target", "sort", *how, "-o", model, *options]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output

@@ -30,7 +30,17 @@ def run(folder: Path, *words: str, code: int = 0) -> Result:
 
 
 def with_expert(folder: Path, *words: str, code: int = 0) -> Result:
-    return run(folder, "--target", "weather", "--expert", str(folder / "beliefs.csv"), *words, code=code)
+    return run(
+        folder,
+        "--target",
+        "weather",
+        "--model",
+        "naive-bayes",
+        "--expert",
+        str(folder / "beliefs.csv"),
+        *words,
+        code=code,
+    )
 
 
 def test_the_model_is_that_of_the_library(folder: Path) -> None:

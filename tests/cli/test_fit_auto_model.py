@@ -32,7 +32,7 @@ def test_what_was_chosen_is_said_saved_and_used(table, tmp_path):
     told = run("fit", table, "--target", "same", "-o", tmp_path / "model.sc")
     assert told.exit_code == 0, told.output
     assert "Classifier for same: 2 classes" in told.output
-    assert "Ensemble: pairwise interactions (weight" in told.output
+    assert "pairwise interactions" in told.output
     model = sc.load(tmp_path / "model.sc")
     assert model.fitted_.ensemble.names == ("pairwise interactions",)
     predicted = run("predict", tmp_path / "model.sc", table)
@@ -75,14 +75,18 @@ def test_the_figures_may_be_of_other_folds_or_of_a_share_or_left_out(table, tmp_
     assert figures("--folds", 0) is None
 
 
-@pytest.mark.parametrize("words", [["--prior", "2"], ["--estimate", "map"], ["--unlabelled-weight", "0.5"]])
-def test_what_is_asked_of_naive_bayes_is_answered_by_it(table, tmp_path, words):
-    told = run("fit", table, "--target", "same", *words, "-o", tmp_path / "m.sc")
-    assert "Naive Bayes for same" in told.output
-    assert f"{words[0]} is for naive Bayes, so standard naive Bayes predicts the classes" in told.output
-    assert sc.load(tmp_path / "m.sc").fitted_.ensemble is None
-    both = run("fit", table, "--target", "same", *words, "--model", "auto", "-o", tmp_path / "m.sc")
-    assert "Classifier for same" in both.output
+@pytest.mark.parametrize("model", [[], ["--model", "auto"], ["--model", "aode"]])
+@pytest.mark.parametrize(
+    "words", [["--prior", "2"], ["--estimate", "map"], ["--unlabelled-weight", "0.5"], ["--calibrate", "isotonic"]]
+)
+def test_an_option_of_naive_bayes_does_not_change_the_model(table, tmp_path, words, model):
+    told = run("fit", table, "--target", "same", *words, *model, "-o", tmp_path / "m.sc")
+    assert told.exit_code == 2
+    assert f"{words[0]} is for naive Bayes: add --model naive-bayes" in told.output
+    assert not (tmp_path / "m.sc").exists()
+    assert (
+        run("fit", table, "--target", "same", *words, "--model", "naive-bayes", "-o", tmp_path / "m.sc").exit_code == 0
+    )
 
 
 def test_merged_models_tell_classes_by_the_counts_of_both_and_say_so(table, tmp_path):

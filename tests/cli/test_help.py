@@ -46,6 +46,40 @@ def test_every_command_explains_itself_with_an_example(name):
     assert f"softcount {name}" in result.stdout.split("Examples:")[1]
 
 
+def test_the_help_of_fit_fits_on_a_screen_and_says_how_to_see_the_rest():
+    page = CliRunner().invoke(main, ["fit", "--help"], terminal_width=100).stdout
+    assert len(page.splitlines()) <= 45
+    headings = [line for line in page.splitlines() if line and not line.startswith(" ")][1:]
+    assert headings == ["Task:", "Columns:", "Evaluation:", "Model:", "Examples:"]
+    assert "softcount fit --help-all" in page
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_is_short_and_all_of_it_has_every_option(name):
+    page = CliRunner().invoke(main, [name, "--help"], terminal_width=100).stdout
+    assert len(page.splitlines()) <= 45
+    everything = CliRunner().invoke(main, [name, "--help-all"]).stdout
+    for param in main.commands[name].params:
+        if isinstance(param, click.Option) and not param.hidden:
+            assert all(flag in everything for flag in param.opts), param.opts
+
+
+def test_a_word_that_is_no_command_gets_a_suggestion():
+    for typed, meant in (("hlep", "help"), ("fti", "fit"), ("predcit", "predict")):
+        result = CliRunner().invoke(main, [typed])
+        assert result.exit_code == 2 and f"Did you mean '{meant}'?" in result.stderr
+    result = CliRunner().invoke(main, ["fit", "t.csv", "--tagret", "y"])
+    assert result.exit_code == 2 and "--target" in result.stderr
+
+
+def test_help_is_also_a_command():
+    def shown(*words):
+        return CliRunner().invoke(main, words).stdout
+
+    assert shown("help") == shown("--help")
+    assert shown("help", "fit") == shown("fit", "--help")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_in_the_help_is_a_command_line_that_parses(name):
     for words in examples(name):

@@ -272,5 +272,5 @@ def test_another_shell_is_refused() -> None:
 def test_every_command_is_in_the_documentation_and_has_help_alike(name: str) -> None:
     text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
     assert f"softcount {name}" in text or f"`{name} " in text
-    page = done(name, "--help").stdout
+    page = done(name, "--help-all").stdout
     assert "Examples:" in page and "-q, --quiet" in page and "-v, --verbose" in page

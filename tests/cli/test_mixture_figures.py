@@ -19,7 +19,7 @@ def test_a_fit_and_its_file_say_log_likelihood_bic_aic_and_entropy(tmp_path: Pat
     frame = pd.DataFrame({"x": np.r_[rng.normal(0, 1, 60), rng.normal(3, 1, 40)], "c": rng.choice(list("ab"), 100)})
     frame.to_csv(tmp_path / "t.csv", index=False)
     model = str(tmp_path / "m.sc")
-    page = CliRunner().invoke(main, ["fit", str(tmp_path / "t.csv"), "--classes", "2", "-o", model]).stdout
+    page = CliRunner().invoke(main, ["fit", str(tmp_path / "t.csv"), "--classes", "2", "-o", model, "--full"]).stdout
     loaded = sc.load(model)
     total = loaded.score_samples(frame).sum()
     said = json.loads(CliRunner().invoke(main, ["show", model, "--json"]).stdout)["information"]

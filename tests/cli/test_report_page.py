@@ -14,7 +14,8 @@ from softcount.evaluate.scores import Evaluation
 from softcount.learn.record import FitRecord
 from softcount.pictures.text import cell_width
 from softcount.report.answers import ExplainedRow, add_reasons, query_page
-from softcount.report.classes import FitOutcome, fit_page, fit_record, model_page
+from softcount.report.classes import model_page
+from softcount.report.fit import FitOutcome, fit_page, fit_record, full_page
 from softcount.report.page import Page, jsonable, render_text, show_page
 from softcount.report.quality import schema_page
 
@@ -43,6 +44,8 @@ def pages() -> list[Page]:
     return [
         fit_page(report(fitted)),
         fit_page(report(mixture(), None)),
+        full_page(report(fitted)),
+        full_page(report(mixture(), None)),
         model_page(fitted),  # type: ignore[arg-type]
         schema_page(fitted.schema, 8, fitted.missing),
         query_page("colour", {"sort": "a"}, {fitted.levels["colour"][1]: 0.25, "blue": 0.75}),
@@ -91,7 +94,7 @@ def test_every_second_column_begins_at_the_same_place(rows):
 
 
 def test_the_fit_page_says_what_was_promised():
-    text = render_text(fit_page(report(StandIn())))
+    text = render_text(full_page(report(StandIn())))
     for promised in (
         "8 rows, 4 columns",
         "a different value in every row",
@@ -123,7 +126,7 @@ def test_the_columns_that_matter_most_come_first():
 
 
 def test_a_mixture_says_how_many_starts_agreed_and_how_large_its_classes_are():
-    text = render_text(fit_page(report(mixture(), None)))
+    text = render_text(full_page(report(mixture(), None)))
     assert "3 of 10 starts reached the best" in text
     assert "class 0" in text
     assert "75.0 %" in text

@@ -97,7 +97,7 @@ def predicted(result: Result) -> list[dict[str, str]]:
 
 
 def test_a_folder_is_learned_with_one_command(mail: Path) -> None:
-    result = run("fit", mail)
+    result = run("fit", mail, "--full")
     assert result.exit_code == 0, result.output
     page = result.stdout
     assert "41 rows, 2 columns" in page
@@ -166,7 +166,7 @@ def test_loose_files_are_unlabelled_rows(mail: Path, place: Path) -> None:
 
 def test_lines_are_clustered(place: Path) -> None:
     Path("lines.txt").write_text("".join(f"{text}\n" for _, text in messages()))
-    result = run("fit", "lines.txt", "--lines", "--classes", 2)
+    result = run("fit", "lines.txt", "--lines", "--classes", 2, "--full")
     assert result.exit_code == 0, result.output
     assert "40 rows, 1 column" in result.stdout and "lines; 13 different words" in result.stdout
     assert "softcount show lines.sc lines.txt --lines" in result.stdout
@@ -176,7 +176,7 @@ def test_lines_are_clustered(place: Path) -> None:
 def test_a_table_with_a_column_of_text_is_a_table(place: Path) -> None:
     rows = [(text, str(len(text)), name) for name, text in messages()]
     table = write_table(place / "notes.csv", rows, ("note", "length", "sort"))
-    result = run("fit", table, "--target", "sort", "--min-count", 2, "-o", "notes.sc")
+    result = run("fit", table, "--target", "sort", "--min-count", 2, "-o", "notes.sc", "--full")
     assert result.exit_code == 0, result.output
     assert "text of about 11 words; 13 different words" in result.stdout
     found = [row["predicted"] for row in predicted(run("predict", "notes.sc", table))]
@@ -355,10 +355,10 @@ def test_lines_are_a_table_only_where_they_look_like_one() -> None:
 
 
 def test_help_has_the_options_for_text_under_their_own_heading() -> None:
-    page = run("fit", "--help").stdout
-    assert page.index("Options:") < page.index("Text columns") < page.index("--min-count")
-    assert page.index("--json") < page.index("Text columns")
-    assert "first line" in run("predict", "--help").stdout
+    page = run("fit", "--help-all").stdout
+    assert page.index("Task:") < page.index("Text columns:") < page.index("--min-count") < page.index("File format:")
+    assert "--min-count" not in run("fit", "--help").stdout
+    assert "first line" in run("predict", "--help-all").stdout
 
 
 def test_text_from_documents_never_reaches_a_terminal_as_it_is(tmp_path: Path) -> None:

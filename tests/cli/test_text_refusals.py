@@ -91,7 +91,7 @@ def test_one_class_has_no_other_to_speak_for(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     for place in range(6):
         (tmp_path / "a" / str(place)).write_text("hello world")
-    page = run("fit", tmp_path, "-o", "one.sc").stdout
+    page = run("fit", tmp_path, "-o", "one.sc", "--full").stdout
     assert next(line for line in page.splitlines() if "log-loss" in line).split() == ["log-loss", "0", "0"]
     assert "speaks for" not in run("explain", "one.sc", tmp_path, "--row", 1).stdout
     assert format_number(-0.0) == "0"
@@ -132,10 +132,10 @@ def test_rows_are_those_counted_where_classes_are_taken_as_equally_likely(tmp_pa
         folder = tmp_path / ("many" if place < 6 else "few")
         folder.mkdir(exist_ok=True)
         (folder / str(place)).write_text(f"word{place % 2} {folder.name}")
-    page = run("fit", tmp_path, "--text", "complement", "-o", "x.sc").stdout
+    page = run("fit", tmp_path, "--text", "complement", "-o", "x.sc", "--full").stdout
     lines = [line.split() for line in page.splitlines()]
     assert ["few", "33.3", "%", "3", "50.0", "%"] in lines and ["many", "66.7", "%", "6", "50.0", "%"] in lines
     assert "prior is the probability that a class has before any cell of a row is known" in page
     classes = json.loads(run("show", "x.sc", "--json").stdout)["classes"]
     assert [(card["class"], card["rows"]) for card in classes] == [("few", 3), ("many", 6)]
-    assert "prior is the probability" not in run("fit", tmp_path, "-o", "x.sc").stdout
+    assert "prior is the probability" not in run("fit", tmp_path, "-o", "x.sc", "--full").stdout

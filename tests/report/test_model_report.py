@@ -63,7 +63,7 @@ def read_out(fitted: Any, row: dict[Any, Any], first: int, second: int) -> float
     return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))
 
 
-BY_COLUMN = ("naive Bayes", "weighted naive Bayes", "additive logistic model")
+BY_COLUMN = ("Gaussian naive Bayes", "weighted naive Bayes", "additive logistic model")
 
 
 def classifier_of(*names: str) -> Any:
@@ -118,7 +118,7 @@ def test_all_classes_are_read_off_nomograms_against_one() -> None:
 @pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 def test_a_pool_has_a_nomogram_where_it_is_a_sum_over_columns_and_else_a_line_on_why_not() -> None:
     assert "Nomogram: " in classifier_of(*BY_COLUMN).report().html
-    other = classifier_of("naive Bayes", "pairwise interactions", "AODE")
+    other = classifier_of("Gaussian naive Bayes", "pairwise interactions", "AODE")
     assert nomogram_of(other.fitted_) is None
     said = "no nomogram: the ensemble scores columns together (pairwise interactions, AODE), not one by one"
     assert said in other.report().html and "Nomogram: " not in other.report().html

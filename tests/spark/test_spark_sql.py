@@ -85,5 +85,5 @@ def test_words_of_documents_are_found_and_summed(session: Any) -> None:
 
 
 def test_tables_and_lines_of_a_classifier_are_scored(session: Any, members: Any, asked: Cells) -> None:
-    model = pooled(members, ["naive Bayes", "additive logistic model"])
+    model = pooled(members, ["Gaussian naive Bayes", "additive logistic model"])
     agrees(run_spark(session, asked, model), model, asked)

@@ -18,6 +18,7 @@ from softcount.classify.members import Additive, Member, Training, WordModel, lo
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
 from softcount.run.local import Runner, one_blas_thread
+from softcount.run.progress import announce
 from softcount.table import Chunk, Table
 from softcount.table.column_summary import RepeatedRows, find_repeats, fold_units, row_keys
 from softcount.table.schema import Key, Schema
@@ -108,6 +109,7 @@ class Ensemble(Struct, frozen=True, eq=False):
     tried: tuple[Tried, ...] = ()
     log_loss: float = float("nan")  # on rows held out
     plain: float = float("nan")  # that of standard naive Bayes
+    plain_accuracy: float = float("nan")
     sparse: PartialRows | None = None
 
     @property
@@ -196,7 +198,10 @@ def fit_ensemble(
     # Of a small table all folds are fitted in one call: the calls would take longer than the work.
     small = max(len(training.labels), training.rows.cells) <= FEW_CELLS
     tasks = [tuple(tested)] if small else [(fold,) for fold in tested]
-    held = [part for parts in runner.map(partial(_score_folds, training, split, until), tasks) for part in parts]
+    progress = Progress("cross-validating the ensemble", len(tasks) * len(recipes.recipes_for(training.rows)))
+    score = partial(_score_folds, training, split, until, progress)
+    held = [part for parts in runner.map(score, tasks) for part in parts]
+    announce("fitting the ensemble")
     out = np.concatenate([part.rows for part in held])
     keys = [key for key in held[0].logs_of if all(key in part.logs_of for part in held)]
     logs_of = {key: np.concatenate([part.logs_of[key] for part in held]) for key in keys}
@@ -372,8 +377,20 @@ def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
     return np.asarray(found[units])
 
 
+class Progress(Struct):
+    """Steps of a phase that are done, of how many."""
+
+    phase: str
+    of: int
+    done: int = 0
+
+    def step(self, detail: str) -> None:
+        announce(self.phase, self.done, self.of, detail)
+        self.done += 1
+
+
 def _score_folds(
-    training: Training, split: np.ndarray, until: float | None, folds: tuple[int, ...]
+    training: Training, split: np.ndarray, until: float | None, progress: Progress, folds: tuple[int, ...]
 ) -> list[FoldScores]:
     """Log-posteriors of some folds under every recipe fitted to the others; no recipe starts after the time `until`."""
     places = [np.flatnonzero(split == fold) for fold in folds]
@@ -385,6 +402,7 @@ def _score_folds(
     for recipe in recipes.recipes_for(training.rows):
         if until is not None and perf_counter() > until and logs_of:
             break
+        progress.step(recipe.name)
         losses: list[float] = []
         every = [recipe.settings(training) for training in trainings]
         settings = tuple(setting for setting in every[0] if all(setting in each for each in every))

@@ -384,7 +384,7 @@ def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Membe
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe("naive Bayes", lambda _: (1.0,), _fold_by_fold(_fit_naive_bayes)),
+        Recipe("Gaussian naive Bayes", lambda _: (1.0,), _fold_by_fold(_fit_naive_bayes)),
         Recipe("weighted naive Bayes", _weighted_settings, _fold_by_fold(_fit_weighted_naive_bayes)),
         Recipe("discriminant analysis", _discriminant_settings, _fold_by_fold(_fit_discriminant)),
         Recipe("AODE", lambda training: (1.0,) if training.countable else (), _fold_by_fold(_fit_aode)),

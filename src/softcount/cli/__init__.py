@@ -12,6 +12,7 @@ import click
 from softcount.cli.commands import COMMANDS
 from softcount.cli.options import VERBOSITY_OPTIONS, option
 from softcount.core.lazy import lazy_function
+from softcount.core.remedies import similar
 
 TYPED = "softcount.typed"
 """Where click's context keeps the words of the command line."""
@@ -38,7 +39,17 @@ class CommandGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[TYPED] = list(args)  # a model file says which command made it
+        if args[:1] == ["help"]:
+            args = [*args[1:2], "--help"]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = similar(args[0], [*self.commands, "help"], "")
+            raise click.UsageError(f"there is no command {args[0]!r}\n  {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def main(  # type: ignore[override]
         self,

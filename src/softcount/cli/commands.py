@@ -6,7 +6,6 @@ The module of a command is imported when the command runs, so that help is shown
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -40,55 +39,123 @@ from softcount.cli.options import (
 from softcount.core.lazy import lazy_function
 from softcount.export import DIALECTS
 
-Sections = Mapping[str, Sequence[click.Option]]
+Groups = Mapping[str, Sequence[click.Option]]
+HIDDEN = ("Networks", "Sequences", "Text columns", "File format", "Large data", "Output", "Help")
+"""Groups of options that `--help` leaves out and `--help-all` shows."""
+SHARED: Groups = {
+    "Sequences": SEQUENCES, "File format": (*FORMAT, DOCUMENT), "Output": (DIGITS, JSON, *VERBOSITY_OPTIONS)
+}  # fmt: skip
+"""Groups of the options that several commands have."""
+FEW_EXAMPLES = 6
+"""Examples that `--help` shows."""
+ALL_HELP = "softcount.all_help"
+
+
+def show_all_help(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
+        ctx.meta[ALL_HELP] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = option("--help-all", "Show all options and details.", is_eager=True, expose_value=False,
+                  callback=show_all_help)  # fmt: skip
 
 
 class Command(click.Command):
-    """A command whose function is imported when it runs; some options have a heading of their own in the help."""
+    """A command whose function is imported when it runs, with its options in groups.
 
-    def __init__(self, path: str, summary: str, help: str, params: Sequence[click.Parameter], sections: Sections = {}):  # noqa: B006
-        module, _, name = path.partition(":")
-        run = lazy_function(f"softcount.cli.{module}", name)
-        text, _, examples = help.partition("\nExamples:\n")
-        self.sections = sections
+    `help` is a summary, examples, and details. `--help` shows the summary, a few examples, and the first sentence on
+    each option that is not in a group of `HIDDEN`; `--help-all` shows everything.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        summary: str,
+        help: str,
+        params: Sequence[click.Parameter],
+        groups: Groups = {},  # noqa: B006
+        name: str = "",
+    ):
+        module, _, function = path.partition(":")
+        run = lazy_function(f"softcount.cli.{module}", function)
+        text, _, rest = help.partition("\nExamples:\n")
+        self.examples, _, self.details = rest.partition("\n\n")
+        every = [*params, *(each for part in groups.values() for each in part), *VERBOSITY_OPTIONS]
+        own = {heading: part for heading, part in groups.items() if heading not in SHARED}
+        own |= {
+            heading: [each for each in every if each in (*part, *groups.get(heading, ()))]
+            for heading, part in SHARED.items()
+        }
+        grouped = {each for part in own.values() for each in part}
+        plain = [each for each in every if isinstance(each, click.Option) and each not in grouped]
+        self.groups = {heading: part for heading, part in {"Options": plain, **own}.items() if part}
         super().__init__(
-            name,
-            params=[*params, *(each for part in sections.values() for each in part), *VERBOSITY_OPTIONS],
+            name or function,
+            params=[*every, HELP_ALL],
             help=text,
             short_help=summary,
-            epilog=f"\b\nExamples:\n{examples}",
+            epilog=f"\b\nExamples:\n{self.examples}",
             callback=lambda **values: run(Request.collect(values)),
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        headed = {each for part in self.sections.values() for each in part}
-        plain = [param for param in self.get_params(ctx) if isinstance(param, click.Option) and param not in headed]
-        for heading, part in {"Options": plain, **self.sections}.items():
-            with formatter.section(heading):
-                formatter.write_dl([record for each in part if (record := each.get_help_record(ctx))])
+        everything = ctx.meta.get(ALL_HELP, False)
+        helps = [each for each in self.get_params(ctx) if each.name in ("help", "help_all")]
+        for heading, part in {**self.groups, "Help": helps}.items():
+            if everything or heading not in HIDDEN:
+                records = [record for each in part if (record := each.get_help_record(ctx)) is not None]
+                with formatter.section(heading):
+                    formatter.write_dl(records if everything else [(flag, first_sentence(x)) for flag, x in records])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        everything = ctx.meta.get(ALL_HELP, False)
+        lines = self.examples.strip("\n").split("\n")
+        with formatter.section("Examples"):
+            for line in lines if everything else lines[:FEW_EXAMPLES]:
+                formatter.write(f"  {line.strip()}\n")
+        if everything:
+            for part in self.details.split("\n\n"):
+                formatter.write_paragraph()
+                formatter.write_text(part.replace("\n", " "))
+        else:
+            hidden = ", ".join(heading.lower() for heading in HIDDEN if heading in self.groups)
+            formatter.write_paragraph()
+            formatter.write(f"  More ({hidden}): {ctx.command_path} --help-all\n")
+
+
+def first_sentence(help: str) -> str:
+    """Shorten the help of an option to its first sentence, and whether it is required or its default.
+
+    >>> first_sentence("Number of classes. Fewer are faster.  [default: auto; x>=1]")
+    'Number of classes.  [default: auto]'
+    """
+    text, *extra = help.replace("]", "").split("  [")
+    first, more, _ = text.partition(". ")
+    facts = [fact for part in extra for fact in part.split("; ") if fact.startswith(("default", "required"))]
+    return f"{first}{'.' if more else ''}" + (f"  [{'; '.join(facts)}]" if facts else "")
 
 
 # -- learning
 
 FIT = """
-Learn a model from the table DATA and print what it found.
-
-Prints the columns as understood, how well the model predicts held-out rows, the columns that matter most, and what
-was missing or left out; saves the model.
+Learn a model from the table DATA, print how good it is and which columns matter, and save it.
 
 Examples:
   softcount fit adult.csv --target income            learn to predict income
   softcount fit cars.csv                             find classes of cars and their number
   softcount fit cars.csv --classes 4                 find four classes of cars
   softcount fit visits.csv --target stayed --kind zip=categorical --kind id=ignore
-  zcat big.csv.gz | softcount fit - --target y -o big.sc
+  softcount fit adult.csv --target income --full     print everything
   softcount fit mail/ -o spam.sc                     learn to predict the sub-folder of a document
+  zcat big.csv.gz | softcount fit - --target y -o big.sc
   softcount fit news.tar.gz --min-count 3 --drop-top 100 --holdout 0.3
   softcount fit reviews.csv --target stars --kind review=text --stop-words english
   softcount fit adult.csv --target income --net tan
   softcount fit candy.csv --net "Bag>Flavor, Bag>Wrapper" --hidden Bag=2
   softcount fit asia.csv --net search --criterion bdeu --forbidden "lung>smoke"
-  softcount fit visits.csv --target stayed --expert beliefs.csv
+  softcount fit visits.csv --target stayed --model naive-bayes --expert beliefs.csv
   softcount fit adult.csv --target income --model naive-bayes
   softcount fit adult.csv --target income --model mixture    query any column given any others
   softcount fit events.csv --sequence customer --sort-by time --states 3
@@ -118,8 +185,8 @@ immediately. SIGTERM does the same."""
 NETWORK_OPTIONS = (
     option(
         "--net EDGES|FILE|WORD",
-        "Learn a Bayesian network: edges (A>B, A>C), a network file to take them from (.bif), or how to find them: "
-        "naive, tan, joint (with --target), chow-liu, search.",
+        "Learn a Bayesian network: edges (A>B), a .bif file, or search. Words that find the edges are naive, tan, "
+        "joint (with --target), chow-liu and search; of a network file the edges are taken.",
     ),
     option(
         "--hidden NODE=N",
@@ -160,68 +227,85 @@ TEXT_OPTIONS = (
     option("--ngrams N-M", parameter="ngrams", type=read_ngrams, unset="1-1"),
 )
 
-FIT_OPTIONS = (
-    DATA,
-    option("--target COL", "The column to predict. Without it, classes are found."),
-    option("--classes N|auto", "Number of classes to find (without --target).", parameter="n_components", unset="auto"),
-    option(
-        "--criterion",
-        "Criterion for the number of classes: marginal likelihood (evidence, by Cheeseman-Stutz), BIC, ICL, or the "
-        "likelihood of held-out rows (cv).  [default: evidence]  With --net search, the score of its edges: bic or "
-        "bdeu.  [default: bic]",
-        type=("evidence", "bic", "icl", "cv", "bdeu"),
+FIT_GROUPS = {
+    "Task": (
+        option("--target COL", "The column to predict. Without it, classes are found."),
+        option(
+            "--classes N|auto", "Number of classes to find (without --target).", parameter="n_components", unset="auto"
+        ),
+        option(
+            "--model NAME",
+            "Model of the target: auto, naive-bayes, aode, network, mixture. auto is the ensemble with the best "
+            "cross-validated log-loss; aode is averaged one-dependence estimators. With auto, naive-bayes and aode, "
+            "query, impute, sample and explore use naive Bayes. Two models of all columns, with the target as an "
+            "ordinary one, account for dependent columns: a mixture whose number of classes is chosen, and a network "
+            "found by search (faster).",
+            type=("auto", "naive-bayes", "aode", "network", "mixture"), unset="auto",
+        ),
+        NETWORK_OPTIONS[0],
+        CHAIN_OPTIONS[0],
+        output_option("The model file.", unset="DATA's name with .sc"),
+        option("--full", "Print everything: all columns, models tried, classes, notes."),
     ),
-    KIND,
-    *FORMAT,
-    option("--weight COL", "A column of row weights: weight 2 counts a row twice."),
-    option(
-        "--prior A",
-        "Pseudo-counts per category: a number, or auto, flat, jeffreys, row; for a network also bdeu, or bdeu:10 for "
-        "ten rows in every table.",
-        type=read_prior,
+    "Columns": (
+        KIND,
+        option("--weight COL", "A column of row weights: weight 2 counts a row twice."),
     ),
-    option(
-        "--model",
-        "Model of the target: the ensemble with the best cross-validated log-loss (auto), standard naive Bayes, or "
-        "averaged one-dependence estimators (aode).  [default: auto, but naive-bayes with --prior, "
-        "--estimate, --expert, --calibrate or --unlabelled-weight]  With all of these, query, impute, sample and "
-        "explore use naive Bayes. Two models of all columns, with the target as an ordinary one, account for "
-        "dependent columns: a mixture whose number of classes is chosen, and a network found by search (faster).",
-        type=("auto", "naive-bayes", "aode", "network", "mixture"),
+    "Evaluation": (
+        option("--folds K", "Folds of the cross-validation. 0 skips it.", type=click.IntRange(0), unset="5"),
+        option(
+            "--holdout FRACTION",
+            "Evaluate on this share of the rows, which are left out of training.",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        ),
+        SEED,
     ),
-    option(
-        "--expert FILE", "A CSV of beliefs, n of m rows (column, level, class, n, m), counted in addition to the data."
+    "Model": (
+        option(
+            "--criterion NAME",
+            "Criterion for the number of classes: evidence, bic, icl, cv. evidence is the marginal likelihood by "
+            "Cheeseman-Stutz, cv the likelihood of held-out rows. With --net search, the score of its edges: bic or "
+            "bdeu (default bic).",
+            type=("evidence", "bic", "icl", "cv", "bdeu"), unset="evidence",
+        ),
+        option("--starts N", "Number of initialisations of EM.", parameter="n_init", unset="10"),
+        option(
+            "--prior A",
+            "Pseudo-counts per category: a number, auto, flat, jeffreys or row. For a network also bdeu, or bdeu:10 "
+            "for ten rows in every table.",
+            type=read_prior,
+        ),
+        option("--estimate NAME", parameter="estimate", default="mean",
+               help="Estimate of the parameters: ml, map, mean, predictive. Maximum likelihood, posterior mode, "
+               "posterior mean, or the predictive density."),
+        option("--calibrate NAME", parameter="calibration",
+               help="Correct the probabilities of naive Bayes: temperature, isotonic. Learned by cross-validation: one "
+               "temperature, or a curve for every class."),
+        option("--expert FILE", "Beliefs that naive Bayes counts in addition to the data. A CSV with the columns "
+               "column, level, class, n, m: n of m rows."),
+        option("--unlabelled-weight W", parameter="unlabelled_weight",
+               help="Weight of a row without a label, for naive Bayes. EM learns from it if above 0. The default is 1 "
+               "for text, 0 for other tables."),
     ),
-    option("--estimate", parameter="estimate", default="mean"),
-    option(
-        "--holdout FRACTION",
-        "Evaluate the model on this share of the rows, which are left out of training.",
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    "Networks": NETWORK_OPTIONS[1:],
+    "Sequences": CHAIN_OPTIONS[1:],
+    "Text columns": TEXT_OPTIONS,
+    "Large data": (
+        option("--jobs N", "Number of threads.", type=click.IntRange(1), unset="all cores"),
+        option("--spill DIR", parameter="spill"),
+        option(
+            "--checkpoint FILE",
+            "File to which the search for classes or hidden states writes its progress. It is removed when the model "
+            "is saved.",
+        ),
+        option("--resume", "Continue from the checkpoint, if it exists, to a bit-for-bit identical model."),
+        option(
+            "--engine dask|spark[=ADDRESS]",
+            "Let workers of Dask or Spark read the files and count: those at an address, or --jobs of them started "
+            "here. The ensemble for a --target is chosen here, from a sample of at most 100,000 rows of all files.",
+        ),
     ),
-    option("--folds K", "Folds of the cross-validation.", type=click.IntRange(0), unset="5"),
-    option("--calibrate", parameter="calibration"),
-    option("--unlabelled-weight W", parameter="unlabelled_weight"),
-    SEED,
-    option(
-        "--starts N", "Initialisations of the search for classes, states or hidden nodes.", parameter="n_init",
-        unset="10",
-    ),
-    option("--jobs N", "Number of threads.", type=click.IntRange(1), unset="all cores"),
-    option("--spill DIR", parameter="spill"),
-    option(
-        "--checkpoint FILE",
-        "File to which the search for classes or hidden states writes its progress; it is removed when the model is "
-        "saved.",
-    ),
-    option(
-        "--engine dask|spark[=ADDRESS]",
-        "Let workers of Dask or Spark read the files and count: those at an address, or --jobs of them started here. "
-        "The ensemble for a --target is chosen here, from a sample of at most 100,000 rows of all files.",
-    ),
-    option("--resume", "Continue from the checkpoint, if it exists, to a bit-for-bit identical model."),
-    output_option("The model file.", unset="DATA's name with .sc, in this folder"),
-    JSON,
-)  # fmt: skip
+}  # fmt: skip
 
 # -- rows and questions
 
@@ -428,19 +512,31 @@ PICTURES = {
     "centres": "Centres",
     "cost": "How the cost fell",
 }
-"""Names of pictures for `plot --what`, and how the title of each begins in a report."""
+"""Names of pictures for `plot`, and how the title of each begins in a report."""
 
 PLOT = f"""
 Write one picture of MODEL, and of DATA if the picture is about rows.
 
-Examples:
-  softcount plot adult.sc --what nomogram -o nomogram.svg
-  softcount plot adult.sc --what density --column age -o age.png
-  softcount plot cars.sc cars.csv --what ellipses -o cars.svg
-
 Pictures: density (with --column), {", ".join(PICTURES)}.
-Some need DATA (rows, drift, frames, sureness), others depend on the kind of model. They are the pictures of `softcount
-report`; a name that ends in .png needs matplotlib (pip install "softcount[plot]")."""
+
+Examples:
+  softcount plot adult.sc nomogram -o nomogram.svg
+  softcount plot adult.sc density --column age -o age.png
+  softcount plot cars.sc cars.csv ellipses -o cars.svg
+
+Some pictures need DATA (rows, drift, frames, sureness), others depend on the kind of model. They are the pictures of
+`softcount report`; a name that ends in .png needs matplotlib (pip install "softcount[plot]")."""
+
+OPEN = """
+Fit the table DATA, and open an explorer of the model in the browser.
+
+Examples:
+  softcount open adult.csv --target income               writes adult.sc and adult.html
+  softcount open cars.csv                                classes of cars
+  softcount open asia.csv --net search --no-browser      print the path only
+
+The model is that of `softcount fit` with the same options. The page is that of `softcount explore MODEL DATA`. Without
+a display the page is written and not opened."""
 
 EXPLORE = """
 Write an interactive explorer of MODEL: choose values of columns, and all other columns update.
@@ -585,12 +681,11 @@ def _node_option(verb: str) -> click.Option:
 
 
 PLOT_OPTION = option("--plot FILE", "Write the picture as SVG (- is standard output).")
-WIDE: dict[str, Any] = {"Sequences": SEQUENCES}
 
 COMMANDS = (
     Command(
-        "fit:fit", "Learn a model from a table: predict a column, or find classes.", FIT, FIT_OPTIONS,
-        {"Networks": NETWORK_OPTIONS, "Sequences": CHAIN_OPTIONS, "Text columns": TEXT_OPTIONS},
+        "fit:fit", "Learn a model from a table: predict a column, or find classes.", FIT,
+        (DATA, *FORMAT, JSON), FIT_GROUPS,
     ),
     Command(
         "predict:predict", "Predict the class of every row of a table.", PREDICT,
@@ -600,8 +695,8 @@ COMMANDS = (
             *DECISIONS, THRESHOLD, *FORMAT, DOCUMENT,
             option("--keep COLS|all", "Copy these columns of DATA (a,b,c), or all, to the output.", multiple=True),
             DIGITS, ROWS_OUTPUT, JSON,
+            *SEQUENCES,
         ),
-        WIDE,
     ),
     Command(
         "predict:impute", "Fill the missing cells of a table.", IMPUTE,
@@ -641,8 +736,8 @@ COMMANDS = (
             option("--dot FILE", "Write the graph of a network, or of states, for Graphviz (- is standard output)."),
             option("--svg FILE", "Write the graph of a network, or of states, as SVG (- is standard output)."),
             *FORMAT, JSON,
+            *SEQUENCES,
         ),
-        WIDE,
     ),
     Command(
         "show:report", "Write a report on a model, with pictures.", REPORT,
@@ -656,8 +751,8 @@ COMMANDS = (
     Command(
         "show:plot", "Write one picture of a model.", PLOT,
         (
-            MODEL, OPTIONAL_DATA,
-            option("--what PICTURE", "The picture; see below.", required=True),
+            MODEL, OPTIONAL_DATA, click.Argument(["picture"], metavar="PICTURE", required=False),
+            option("--what PICTURE", "The picture, if it is not the last argument.", hidden=True),
             option("--column COL", "The column of a density, or of bars of categories."),
             *FORMAT, output_option("The picture: .svg or .png.", required=True),
         ),
@@ -682,8 +777,8 @@ COMMANDS = (
             _node_option("explain"),
             option("--against CLASS", "The class to compare with.", unset="the runner-up"),
             *FORMAT, DOCUMENT, output_option("Output file, CSV.", unset="standard output"), JSON,
+            *SEQUENCES,
         ),
-        WIDE,
     ),
     Command(
         "query:query", "Print the distribution of columns, given others.", QUERY,
@@ -705,6 +800,19 @@ COMMANDS = (
             option("--serve", "Serve the page on this machine instead of writing it."),
             *FORMAT,
         ),
+    ),
+    Command(
+        "fit:open_explorer", "Fit a table, and open the explorer in the browser.", OPEN,
+        (
+            DATA,
+            *(each for each in FIT_GROUPS["Task"] if each.name in ("target", "classes", "model", "net")),
+            KIND,
+            output_option("The page.", unset="DATA's name with .html"),
+            option("--model-file FILE", "The model file.", unset="DATA's name with .sc"),
+            option("--no-browser", "Write the page and do not open it."),
+            *FORMAT, SEED,
+        ),
+        name="open",
     ),
     Command(
         "transfer:serve", "Serve models over HTTP, by the Open Inference Protocol.", SERVE,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from softcount import __version__
 from softcount import fit as front_door
-from softcount.cli import TYPED, outputs
+from softcount.cli import TYPED, commands, outputs
 from softcount.cli.models import is_network_file, read_network
 from softcount.cli.options import BDEU, Request, suggestion
 from softcount.cli.read import bytes_read, declared, holds_classes, may_be_lines, read_sequences, source_of, table_of
@@ -35,7 +35,8 @@ from softcount.learn.em import Stop
 from softcount.learn.record import Provenance
 from softcount.learn.settings import Plan
 from softcount.models.declare import Declared
-from softcount.report.classes import FitOutcome, fit_page, fit_record
+from softcount.report.evaluation import summarize_evaluation
+from softcount.report.fit import FitOutcome, fit_page, fit_record, full_page
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, starts_told
 from softcount.sources import wording
@@ -51,9 +52,8 @@ markov_chain: Any = LazyModule("softcount.estimators.markov_chain")
 mixture: Any = LazyModule("softcount.learn.mixture")
 network: Any = LazyModule("softcount.fit.network")
 network_learning: Any = LazyModule("softcount.learn.networks")
-network_pages: Any = LazyModule("softcount.report.network")
 networks: Any = LazyModule("softcount.networks.network")
-sequence_pages: Any = LazyModule("softcount.report.sequences")
+show: Any = LazyModule("softcount.cli.show")
 spark: Any = LazyModule("softcount.run.spark")
 
 JOINT = ("network", "mixture")
@@ -76,6 +76,14 @@ FINE_INTERVALS = 8
 
 
 def fit(request: Request) -> None:
+    outcome = learn(request)
+    page = full_page if request.full else fit_page
+    outputs.write_answer(request.json, fit_record, page, outcome, to_stderr=outcome.saved == outputs.STANDARD)
+    end_interrupted(request, outcome)
+
+
+def learn(request: Request) -> FitOutcome:
+    """Learn the model of a request and save it."""
     texts = {"model": request.text} | {name: getattr(request, name) for name in TEXT_SETTINGS}
     if texts["stop_words"] not in (None, "english"):
         texts["stop_words"] = read_stop_words(texts["stop_words"])
@@ -90,17 +98,45 @@ def fit(request: Request) -> None:
         raise click.UsageError("refusing to write a binary model to the terminal; use -o FILE")
     outputs.check_output(output, request.data)
     with outputs.progress() as tell, interruptible():
-        fitted, save, record, page = (learn_sequences if request.in_sequences else learn_table)(request, output, tell)
+        save, outcome = (learn_sequences if request.in_sequences else learn_table)(request, output, tell)
     outputs.save_model_to(output, save)
-    interrupted = getattr(fitted, "interrupted", False)
-    if request.checkpoint is not None and not interrupted:
+    if request.checkpoint is not None and not outcome.interrupted:
         remove_checkpoint(request.checkpoint)
-    outputs.write_answer(request.json, record, page, to_stderr=output == outputs.STANDARD)
-    if interrupted:
+    return outcome
+
+
+def end_interrupted(request: Request, outcome: FitOutcome) -> None:
+    """End the command with the exit code of an interrupt if the search was interrupted."""
+    if outcome.interrupted:
+        output = outcome.saved
         kept = "this is the best so far" if output == outputs.STANDARD else f"the best so far is saved in {output}"
         more = "" if request.checkpoint is None else f"; --checkpoint {request.checkpoint} --resume goes on"
         outputs.print_message(f"interrupted: {kept}{more}")
         raise click.exceptions.Exit(outputs.INTERRUPTED)
+
+
+def open_explorer(request: Request) -> None:
+    """Fit a table with the usual options, write the explorer of the model, and open it in the browser."""
+    if request.data == outputs.STANDARD:
+        raise click.UsageError("open reads DATA twice: give a file, not standard input")
+    fit_command = next(command for command in commands.COMMANDS if command.name == "fit")
+    asked = Request.collect(fit_command.make_context("fit", [request.data]).params)
+    for name in ("target", "classes", "model", "net", "kind", "form", "seed"):
+        setattr(asked, name, getattr(request, name))
+    asked.output = request.model_file or default_output(request.data)
+    page = request.output or f"{Path(asked.output).stem}.html"
+    outputs.check_output(page, request.data)
+    outcome = learn(asked)
+    end_interrupted(asked, outcome)
+    if (found := outcome.fitted.record.evaluation) is not None:
+        outputs.print_info(summarize_evaluation(found))
+    show.write_explorer(Request(model=outcome.saved, data=request.data, form=request.form, output=page, serve=False))
+    outputs.print_message(f"model: {outcome.saved}, explorer: {page}")
+    on_screen = sys.platform in ("win32", "darwin") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if on_screen and not request.no_browser:
+        import webbrowser
+
+        webbrowser.open(Path(page).resolve().as_uri())
 
 
 def default_output(data: str) -> str:
@@ -166,15 +202,23 @@ def check_classes(request: Request) -> None:
         given = any(getattr(request, name) is not None for name in searching.split())
         if given or not holds_classes(request.data):
             refuse(request, f"{EVALUATED} model", "needs --target")
-    of_naive_bayes = "is for naive Bayes: give --model naive-bayes, or leave --model out"
     if request.expert is not None:
         refuse(request, "prior", "adds pseudo-counts as --expert does; give one of the two")
-    if request.model == "auto":
-        refuse(request, "calibrate expert", of_naive_bayes)
-    if request.model == "aode":
-        refuse(request, "calibrate expert prior unlabelled_weight", of_naive_bayes)
     if isinstance(request.classes, int):
         refuse(request, "criterion", "chooses the number of classes, which --classes has given")
+    if request.target is not None:
+        check_naive_bayes(request)
+
+
+def check_naive_bayes(request: Request) -> None:
+    """Refuse options of naive Bayes if another model predicts the target."""
+    if request.model in (None, "auto", "aode"):
+        why = "is for naive Bayes: add --model naive-bayes"
+        refuse(request, "prior expert calibrate", why)
+        if request.unlabelled_weight:  # 0 is what the others do
+            raise click.UsageError(f"--unlabelled-weight {why}")
+        if request.estimate != "mean":
+            raise click.UsageError(f"--estimate {why}")
 
 
 def check_network(request: Request) -> None:
@@ -282,8 +326,8 @@ def text_kinds(settings: Mapping[str, Any], table: Table) -> dict[Any, Any]:
 
 # -- learning
 
-Learned = tuple[Any, Callable[[Any], None], Callable[[], Any], Callable[[], Any]]
-"""A model, the function that saves it, and the functions that describe it as data and as a page."""
+Learned = tuple[Callable[[Any], None], FitOutcome]
+"""The function that saves a model, and the model as its page needs it."""
 
 
 def learn_table(request: Request, output: str, tell: Tell) -> Learned:
@@ -295,14 +339,12 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
     typed = map(without_password, click.get_current_context().meta.get(TYPED, []))
     origin = Provenance(__version__, shlex.join(["softcount", *typed]), request.seed, request.data, digest)
     beliefs = None
-    record, page = fit_record, fit_page
     with open_runner(request) as runner:
         wanted: Any
         if request.net is None:
             wanted = class_request(request, kinds, tell)
         else:
             wanted = network_request(request, kinds, table, tell)
-            record, page = network_pages.network_fit_record, network_pages.network_fit_page
         first = None
         if request.expert is not None:
             settled, learner = wanted.settle(table, runner)
@@ -323,12 +365,9 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
     notes = [*fitted.notes]
     if request.net is not None and is_network_file(request.net):
         notes.insert(0, f"of {request.net} the edges were taken, and nothing else")
-    by_option = naive_bayes_option(request)
-    if by_option is not None and request.target is not None and request.net is None and request.model is None:
-        notes.append(f"{by_option} is for naive Bayes, so standard naive Bayes predicts the classes.")
     fitted = replace(fitted, notes=notes)
     outcome = FitOutcome(fitted, table.n_rows or 0, output, request.data, request.form.options, beliefs)
-    return fitted, partial(save_model, fitted), partial(record, outcome), partial(page, outcome)
+    return partial(save_model, fitted), outcome
 
 
 def open_runner(request: Request) -> AbstractContextManager[Any]:
@@ -369,17 +408,12 @@ def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
     if column is not None:
         notes.append(f"{column!r} is an ordinary column of the {request.model}: ask for it with query --of {column}")
     if chosen:
+        if request.net is None:
+            check_naive_bayes(request)
         notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
     elif request.target is None and source.default_target not in (None, *request.kind):
         notes.append("the sub-folders are not used: classes are looked for")
     return kinds, table
-
-
-def naive_bayes_option(request: Request) -> str | None:
-    """An option that is for naive Bayes, which then predicts the classes unless --model says otherwise."""
-    given = {name: getattr(request, name) for name in ("prior", "expert", "calibrate", "unlabelled_weight")}
-    given["estimate"] = None if request.estimate == "mean" else request.estimate
-    return next((f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None), None)
 
 
 def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest:
@@ -400,7 +434,7 @@ def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest
         search = ClassSearch(starts, None if number else request.criterion or CRITERION)
         return ClassRequest(plan, search, checkpoint=request.checkpoint, **tried)
     averaged = aode.AodePlan() if request.model == "aode" else None
-    ensemble = naive_bayes_option(request) is None if request.model is None else request.model == "auto"
+    ensemble = request.model in (None, "auto")
     return ClassRequest(plan, calibration=request.calibrate, aode=averaged, ensemble=ensemble, **tried)
 
 
@@ -491,8 +525,7 @@ def learn_sequences(request: Request, output: str, tell: Tell) -> Learned:
         )  # fmt: skip
         model._watch, model._keep_checkpoint = starts_told(tell), True
         model.fit(sequences, request.target)
-    record, page = partial(sequence_pages.sequence_record, model), partial(sequence_pages.sequence_page, model)
-    return getattr(model, "fitted_", model), model.save, record, page
+    return model.save, FitOutcome(model, len(sequences), output, request.data)
 
 
 # -- interrupts

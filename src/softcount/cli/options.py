@@ -135,7 +135,7 @@ MODEL = click.Argument(["model"], metavar="MODEL")
 JSON = option("--json", "Print one JSON document.")
 SEED = option(
     "--seed N",
-    "Seed of every random choice; the same seed gives the same result.",
+    "Seed of every random choice. The same seed gives the same result.",
     type=click.IntRange(0, 2**32 - 1),
     default=0,
 )
@@ -241,7 +241,7 @@ def _read_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 KIND = option(
     "--kind COL=KIND",
-    "Declare the kind of a column (categorical, normal, poisson, text, ..., ignore), or of a block of columns "
+    "Kind of a column: categorical, normal, poisson, text, ..., ignore. Also of a block of columns "
     "(x,y=multinormal). COL=auto picks the best-fitting distribution of a column, auto alone that of all columns.",
     multiple=True,
     callback=_read_kinds,

@@ -22,7 +22,7 @@ from softcount.learn.record import Learned
 from softcount.learn.settings import retyping
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
-from softcount.run.progress import Tell, keep_quiet
+from softcount.run.progress import READING, Tell, keep_quiet
 from softcount.sources.arrow_files import PARQUET_MAGIC
 from softcount.sources.bytestream import Progress, TextFile, first_bytes
 from softcount.sources.csv_dialect import DELIMITERS
@@ -50,7 +50,6 @@ SENTENCE = 3
 """Words in a line, on average, from which lines may be sentences."""
 TABLES = (".csv", ".tsv", ".tab")
 """Endings of names of tables."""
-READING = "reading"
 
 
 def missing_words(form: InputFormat, usual: tuple[str, ...] = MISSING) -> tuple[str, ...]:

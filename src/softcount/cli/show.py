@@ -230,13 +230,21 @@ def read_classes(fitted: Fitted, table: Table, request: Request) -> np.ndarray |
 
 def plot(request: Request) -> None:
     what, output = request.what, str(request.output)
+    if what is None:  # the picture is the last argument, after DATA if that is given
+        what, request.picture = request.picture or request.data, None
+        request.data = None if what == request.data else request.data
+        request.what = what
+    if request.picture is not None:
+        raise click.UsageError(f"the picture is given twice: {request.picture} and --what {what}")
+    if what is None:
+        raise click.UsageError(f"name a picture: density, {', '.join(PICTURES)}")
     ending = Path(output).suffix.lower()
     if ending not in (".svg", ".png"):
         raise click.UsageError(f"-o {output}: a picture ends in .svg or .png")
     if what not in (*PICTURES, "density"):
-        raise click.UsageError(f"--what {what}: choose density, {', '.join(PICTURES)}")
+        raise click.UsageError(f"{what}: no such picture; choose density, {', '.join(PICTURES)}")
     if (what == "density") != (request.column is not None):
-        raise click.UsageError("--what density and --column go together")
+        raise click.UsageError("the picture 'density' and --column go together")
     check_output(output, request.model, request.data)
     with progress() as tell:
         found = find_picture(report_on(request, False, tell), request)
@@ -266,19 +274,23 @@ def find_picture(report: Report, request: Request) -> Picture:
 def explore(request: Request) -> None:
     if request.serve and request.output is not None:
         raise click.UsageError("--serve writes no file: leave out -o")
-    output = request.output or str(Path(request.model).with_suffix(".html"))
-    if not request.serve:
-        check_output(output, request.model, request.data)
-    page, predict = make_page(request)
     if request.serve:
+        page, predict = make_page(request)
         with explore_server.PageServer(page, predict) as server, suppress(KeyboardInterrupt):
             print_message(f"Open {server.address}")
             print_message("Ctrl+C ends it.")
             server.serve_forever()
         return
-    write_bytes(page.html.encode(), output)
-    if output != STANDARD:
-        print_info(f"Wrote {output}. Open it in a browser.")
+    request.output = request.output or str(Path(request.model).with_suffix(".html"))
+    check_output(request.output, request.model, request.data)
+    write_explorer(request)
+    if request.output != STANDARD:
+        print_info(f"Wrote {request.output}. Open it in a browser.")
+
+
+def write_explorer(request: Request) -> None:
+    page, _ = make_page(request)
+    write_bytes(page.html.encode(), request.output)
 
 
 def make_page(request: Request) -> tuple[Any, Any]:

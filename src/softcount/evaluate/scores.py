@@ -23,7 +23,7 @@ from softcount.fitted.fitted import BINS, Fitted, bin_sums, bins_of
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
 from softcount.run.local import Runner, Threads, total
-from softcount.run.progress import interrupts_end
+from softcount.run.progress import announce, interrupts_end
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Chunks, Split
 from softcount.table.schema import Key
@@ -280,6 +280,7 @@ def cross_validate_refits(
         return None
     sums = Sums.none(len(split.tested), classes)
     for place, fold in enumerate(split.tested):
+        announce("cross-validating", place, len(split.tested))
         test = np.flatnonzero(known & (folds == fold))
         if len(test):
             proba = answer(np.where(folds == fold, 0.0, weights), test)

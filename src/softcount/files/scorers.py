@@ -33,7 +33,8 @@ ENSEMBLE, AODE = "its ensemble", "its counts of pairs"
 
 def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Ensemble:
     """Return the ensemble after checking it against the columns, the number of words of each text, and the classes."""
-    ensemble = decode(Ensemble, document, arrays, "ensemble", ENSEMBLE, infinite=("log_loss", "plain"))
+    infinite = ("log_loss", "plain", "plain_accuracy")
+    ensemble = decode(Ensemble, document, arrays, "ensemble", ENSEMBLE, infinite=infinite)
     ensemble = replace(ensemble, tried=tuple(replace(x, setting=key_of(x.setting)) for x in ensemble.tried))
     known = all(name in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried)))
     known = known and 0 < len(ensemble.names) == len(ensemble.members)

@@ -26,6 +26,7 @@ from softcount.learn.known_classes import fit_labelled
 from softcount.learn.record import FitRecord, StartTraces, memberships_entropy
 from softcount.learn.settings import Plan
 from softcount.run.local import Runner, Threads
+from softcount.run.progress import announce
 from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.column_summary import find_repeats, row_keys
@@ -131,14 +132,16 @@ def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], 
     return notes
 
 
-def keep_better(fitted: Fitted, naive_bayes_loss: float | None, held: ScoredRows | None = None) -> Fitted:
+def keep_better(fitted: Fitted, naive_bayes: Evaluation | None, held: ScoredRows | None = None) -> Fitted:
     """Predict by the ensemble, or by naive Bayes alone if text has a lower cross-validated log-loss under it.
 
     Naive Bayes also learns from rows without a label, which helps if few have one. The note has the spread of the
     log-loss over the folds of the rows `held` out.
     """
     assert fitted.ensemble is not None
-    ensemble = replace(fitted.ensemble, plain=float("nan") if naive_bayes_loss is None else naive_bayes_loss)
+    ensemble = fitted.ensemble
+    if naive_bayes is not None:
+        ensemble = replace(ensemble, plain=naive_bayes.log_loss, plain_accuracy=naive_bayes.accuracy)
     if fitted.texts and ensemble.plain <= ensemble.log_loss:
         note = f"{NAIVE_BAYES_ALONE}: cross-validated log-loss {ensemble.plain:.4g}; the ensemble of "
         note += f"{' and '.join(ensemble.names)} has {ensemble.log_loss:.4g}."
@@ -259,7 +262,7 @@ class ClassRequest(Struct, frozen=True):
         with nullcontext(runner) if runner.keeps_rows else Threads() as threads:
             found, held = self._choose_ensemble(fitted, table, runner, threads)
         if found.ensemble is not None:
-            found = keep_better(found, None if naive_bayes is None else naive_bayes.log_loss, held)
+            found = keep_better(found, naive_bayes, held)
         evaluation = naive_bayes if found.ensemble is None else self._judge(held, found)
         return replace(found, record=replace(found.record, evaluation=evaluation))
 
@@ -306,6 +309,7 @@ class ClassRequest(Struct, frozen=True):
         losses = None if evaluation is None else (evaluation.log_loss, evaluation.baseline_log_loss)
         fitted = replace(fitted, record=replace(fitted.record, evaluation=evaluation))
         if runner.keeps_rows:
+            announce("looking for columns that depend on each other")
             columns, pairs = measure_dependence(fitted, reread(table, fitted.schema))
             return replace(fitted, notes=[*doubts(fitted, columns, losses), *fitted.notes], dependent=pairs)
         found = doubts(fitted, [], losses)
@@ -322,12 +326,14 @@ class ClassRequest(Struct, frozen=True):
 
         if not self.n_folds:
             return None
+        announce("cross-validating AODE")
         known = known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
         return self._judge(cross_validate_aode(fitted, known, self.aode, self.n_folds, self._share), fitted)
 
     def _cross_validate(self, table: Table, runner: Runner, calibration: str | None) -> Evaluation | None:
         if not self.n_folds:
             return None
+        announce("cross-validating naive Bayes")
         how = self.n_folds, self.seed, calibration, self.classes, self.holdout
         return cross_validate(table, self.plan, runner, *how)
 
@@ -340,7 +346,7 @@ class ClassRequest(Struct, frozen=True):
         if self.holdout is not None:
             how = f"{100 * self.holdout:g} % held out"
         elif tested != self.n_folds:
-            how = f"{tested} of {self.n_folds} folds held out"
+            how = f"cross-validation, {tested} of {self.n_folds} folds"
         return evaluate_rows(held, fitted.shares, how, by_fold=True)
 
     def _with_entropy(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:

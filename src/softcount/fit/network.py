@@ -32,6 +32,7 @@ from softcount.networks.scores import Bdeu, Bic, CodeCounts, EdgeRules
 from softcount.networks.structure_search import chow_liu, search_graph, structural_em, tree_augmented
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
+from softcount.run.progress import announce
 from softcount.table import Chunk, Chunks, Key, Table, open_table
 from softcount.table.chunk import Split
 from softcount.table.discretise import MOST_INTERVALS
@@ -85,11 +86,14 @@ def _class_first(target: Key, joint: bool, names: Sequence[Key]) -> Graph:
 def _find_edges(word: str, target: Key | None, settings: SearchSettings, coded: Coded) -> tuple[Graph, list[str]]:
     """The graph of coded rows; a search by score needs the same rows for every node: missing cells are drawn."""
     learn, notes = learner(word, coded, target, settings), []
+    announce("searching edges")
     if not (word == "search" and (coded.codes < 0).any()):
         graph = learn(CodeCounts(coded.codes, coded.sizes, coded.weights))
     else:
         graph, turns = structural_em(coded.codes, coded.sizes, coded.weights, learn)
-        notes.append(f"edges were looked for in rows whose holes were drawn from the network so far, {turns} times.")
+        notes.append(
+            f"edges were searched in rows whose missing cells were drawn from the network so far, {turns} times."
+        )
     return Graph(coded.names, graph.parents), notes
 
 

@@ -121,7 +121,7 @@ def _unlabelled_notes(
 ) -> list[str]:
     """That unlabelled rows are not used, or which class grew most by them."""
     if not weight:
-        use = remedies.setting("unlabelled_weight", 1)
+        use = remedies.either("unlabelled_weight=1", "--model naive-bayes --unlabelled-weight 1")
         rows = f"{table.unknown_labels:,} rows" if table.unknown_labels > 1 else "1 row"
         return [f"{rows} without a label not used. To learn from unlabelled rows by EM: {use}"]
     grown = int(np.argmax(counted / np.maximum(labelled, 1.0)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,6 @@ SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more have a card each."""
 REASON_NATS, REASON_LIMIT = 0.5, 40
 """A column after the first is a reason from this many nats on; its text is cut after this many characters."""
-EXPERT_LINES = 40
 
 
 class GivenRows(Struct, frozen=True):
@@ -47,26 +45,6 @@ class GivenRows(Struct, frozen=True):
     summary: TableSummary | None = None
     findings: RowFindings | None = None
     documents: Sequence[words.ShownDocument] = ()
-
-
-class FitOutcome(Struct, frozen=True):
-    """A model that was just fitted, the rows of its table, and the names of its file and data.
-
-    `reading` are the options the data were read with; `beliefs` compares an expert's beliefs with the data.
-    """
-
-    fitted: Any
-    n_rows: int
-    saved: str
-    data: str
-    reading: tuple[str, ...] = ()
-    beliefs: Any = None
-
-    @property
-    def files(self) -> tuple[str, str]:
-        """The model and the data, with the options it was read with, as one would type them."""
-        model = "MODEL" if self.saved == "-" else shlex.quote(self.saved)
-        return model, " ".join(["DATA" if self.data == "-" else shlex.quote(self.data), *self.reading])
 
 
 def class_names(fitted: Fitted, redaction: Redaction = OPEN) -> list[str]:
@@ -213,6 +191,11 @@ def model_page(
     quality.add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)
     quality.add_notes(page, fitted.notes)
     return page
+
+
+def add_fitted(page: Page, fitted: Fitted) -> None:
+    """Add a model that was just fitted, with everything that a fit prints in full."""
+    _add_model(page, View(fitted, class_names(fitted), Length.FIT))
 
 
 def _add_model(page: Page, view: View) -> None:
@@ -479,57 +462,3 @@ def give_reasons(odd: Anomaly, most: int = 3) -> str:
     while len(reasons) > 1 and len(", ".join(reasons)) > CELL_LIMIT:  # whole reasons, none cut in mid-number
         reasons.pop()
     return ", ".join(reasons)
-
-
-# -- a fit
-
-
-def fit_record(fit: FitOutcome) -> dict[str, Any]:
-    expert = None if fit.beliefs is None else fit.beliefs.to_pylist()
-    return model_record(fit.fitted, expert=expert, saved=fit.saved, next=suggest_commands(fit))
-
-
-def fit_page(fit: FitOutcome) -> Page:
-    fitted, page = fit.fitted, Page()
-    quality.add_table(page, fitted, fit.n_rows, fitted.n_groups)
-    _add_model(page, View(fitted, class_names(fitted), Length.FIT))
-    if fit.beliefs is not None:
-        _add_beliefs(page, fit.beliefs.to_pylist())
-    notes = [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)]
-    return finish_fit_page(page, fit, notes, suggest_commands(fit))
-
-
-def finish_fit_page(page: Page, fit: FitOutcome, notes: Sequence[str], commands: Sequence[str]) -> Page:
-    quality.add_missing(page, fit.fitted)
-    quality.add_notes(page, notes)
-    page.heading("Saved")
-    page.line(f"the model, in {fit.saved}" if fit.saved != "-" else "the model, to standard output")
-    page.heading("Next")
-    page.line(*commands)
-    return page
-
-
-def _add_beliefs(page: Page, lines: list[dict[str, Any]]) -> None:
-    """Add a line for each belief of an expert: the expert's share, that of the rows, and that of both together."""
-    page.heading("Expert and data")
-    rows = [
-        (
-            x["column"], x["level"], x["class"], f"{format_number(x['n'])} of {format_number(x['m'])}",
-            *(format_share(x[name]) for name in ("expert", "data", "both")), f"{x['surprise_bits']:+,.1f}",
-        )
-        for x in lines[:EXPERT_LINES]
-    ]  # fmt: skip
-    headings = ("column", "level", "class", "believed", "expert", "data", "both", "surprise")
-    page.grid(headings, rows, right=headings[3:])
-    if len(lines) > EXPERT_LINES:
-        page.line(f"and {len(lines) - EXPERT_LINES:,} more: --json has them all")
-    page.line("surprise: bits that the cells of the column and class take more than with one prior count per category;")
-    page.line("below 0 the expert's prior fits better, far above 0 the data contradict the expert")
-
-
-def suggest_commands(fit: FitOutcome) -> list[str]:
-    model, data = fit.files
-    report = f"softcount report {model} {data} -o report.html"
-    if fit.fitted.classes is None:
-        return [report, f"softcount show {model} {data}", f"softcount predict {model} {data}"]
-    return [report, f"softcount explain {model} {data} --row 1", f"softcount predict {model} {data} -o predicted.csv"]

@@ -114,14 +114,15 @@ def add_overconfidence(page: Page, evaluation: Evaluation, remedy: str = "", bin
         page.line("probabilities are overconfident: trust the ranking more than the figures")
 
 
-def add_calibration(page: Page, found: Calibration) -> None:
+def add_calibration(page: Page, found: Calibration, bins: bool = True) -> None:
     """Add how the probabilities are corrected, what that did, and their reliability afterwards."""
     how = f"temperature {format_number(found.temperature, 3)}" if found.temperature is not None else "isotonic curves"
     loss = " -> ".join(map(format_number, (found.log_loss_before, found.log_loss_after)))
-    error = " -> ".join(format_number(calibration_error(bins), 3) for bins in (found.before, found.after))
+    error = " -> ".join(format_number(calibration_error(own), 3) for own in (found.before, found.after))
     rows = format_count(found.rows, "row")
     page.line(f"calibrated ({how}) on {rows} held out in five folds: log-loss {loss}, calibration error {error}")
-    _add_bins(page, found.after)
+    if bins:
+        _add_bins(page, found.after)
 
 
 def _add_bins(page: Page, bins: Sequence[Bin]) -> None:
@@ -284,7 +285,7 @@ def add_selection(page: Page, fitted: Fitted, criterion: str | None = None, pict
         or (x.cv is not None and chosen.cv is not None and x.cv > chosen.cv)
         for x in trials if x.reached < x.classes
     ):  # fmt: skip
-        page.line("a number is not chosen if fewer classes than that hold rows, whatever its figures")
+        page.line("a number is not chosen if some of its classes are empty, whatever its figures")
 
 
 def _selection_grid(fitted: Fitted) -> Grid:
@@ -292,7 +293,7 @@ def _selection_grid(fitted: Fitted) -> Grid:
     shown = [name for name in TRIAL_FIGURES if any(getattr(trial, name) is not None for trial in trials)]
     rows = []
     for trial in trials:
-        note = "1 holds rows" if trial.reached == 1 else f"{trial.reached} hold rows"
+        note = f"{trial.reached} not empty"
         note = "chosen" if trial.classes == fitted.n_groups else note if trial.reached < trial.classes else ""
         figures = []
         for name in shown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from softcount.pictures.chart import BAND, Axis, Bars, Chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation, quality
-from softcount.report.classes import FitOutcome, add_anomalies, finish_fit_page
+from softcount.report.classes import add_anomalies
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, redaction_of
 
@@ -132,7 +131,7 @@ def network_page(
         counts = np.asarray(fitted.counts.arrays[key].value, dtype=float)
         redaction.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
     page = Page()
-    _add_network(page, fitted, redaction, full, now, name)
+    add_network(page, fitted, redaction, full, now, name)
     if full:
         page.heading("Tables")
     known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
@@ -150,7 +149,7 @@ def network_page(
     return page
 
 
-def _add_network(
+def add_network(
     page: Page, fitted: FittedNet, redaction: Redaction = OPEN, full: bool = False, now: TableSummary | None = None,
     name: str = "",
 ) -> None:  # fmt: skip
@@ -246,29 +245,6 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
     for more, what in ((len(lines) - PAGE_LINES, "line"), (len(table.levels or ()) - PAGE_LEVELS, "level")):
         if more > 0:
             page.line(f"and {format_count(more, what)} more (--json has all)")
-
-
-def network_fit_page(fit: FitOutcome) -> Page:
-    fitted, page = fit.fitted, Page()
-    quality.add_table(page, fitted, fit.n_rows, 0 if fitted.target is None else len(fitted.levels[fitted.target]))
-    _add_network(page, fitted)
-    return finish_fit_page(page, fit, fitted.notes, suggest_commands(fit))
-
-
-def network_fit_record(fit: FitOutcome) -> dict[str, Any]:
-    return network_record(fit.fitted, saved=fit.saved, next=suggest_commands(fit))
-
-
-def suggest_commands(fit: FitOutcome) -> list[str]:
-    fitted, (model, data) = fit.fitted, fit.files
-    node = shlex.quote(str(fitted.net.graph.names[0] if fitted.target is None else fitted.target))
-    of = f" --of {node}" if fitted.target is None else ""
-    return [
-        f"softcount report {model} {data} -o report.html",
-        f"softcount show {model}",
-        f"softcount query {model} --of {node}",
-        f"softcount predict {model} {data}{of} -o predicted.csv",
-    ]
 
 
 # -- pictures

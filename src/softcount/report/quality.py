@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from softcount.core import remedies
 from softcount.pictures.chart import bar_chart
 from softcount.pictures.text import format_count, format_list, format_number, format_share
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, pick
@@ -47,7 +48,8 @@ def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[s
     left_out = [key_text(spec.key) for spec in schema.fields if not spec.used]
     if left_out:
         page.heading("Left out")
-        page.line(f"{format_list(left_out)}. To use one anyway, declare its kind: --kind {left_out[0]}=categorical")
+        use = remedies.kind(left_out[0], "categorical")
+        page.line(f"{format_list(left_out)}. To use one anyway, declare its kind: {use}")
     add_notes(page, notes)
     return page
 

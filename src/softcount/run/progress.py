@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -36,19 +37,32 @@ def console_on(stream: IO[str]) -> Console:
 def starts_told(tell: Tell, what: str = "starts") -> Callable[[int, int, int, float], None]:
     """A watch over a search for classes: which start of how many, its iteration and its objective so far.
 
+    Starts run side by side, and a search over numbers of classes runs them for each number: no share of the work done
+    is known.
+
     >>> starts_told(lambda *progress: print(*progress))(3, 10, 25, -1234.5678)
-    starts 2 10 iteration 25, objective -1234.57
+    starts 0 0 3 of 10, iteration 25, objective -1234.57
     """
 
     def watch(start: int, of: int, iteration: int, objective: float) -> None:
-        tell(what, start - 1, of, f"iteration {iteration}, objective {objective:.6g}")
+        tell(what, 0, 0, f"{start} of {of}, iteration {iteration}, objective {objective:.6g}")
 
     return watch
 
 
+READING = "reading"
+_watching: list[Tell] = []
+
+
+def announce(phase: str, done: float = 0, of: float = 0, detail: str = "") -> None:
+    """Show a phase of the work on the progress bar, if there is one; `of` is 0 if the amount of work is not known."""
+    if _watching:
+        _watching[-1](phase, done, of, detail)
+
+
 @contextmanager
 def progress_on(stream: IO[str]) -> Iterator[Tell]:
-    """A function to report progress with; its bars disappear at the end."""
+    """A function to report progress with; a bar goes when its phase ends."""
     if not on_terminal(stream):
         yield keep_quiet
         return
@@ -57,14 +71,24 @@ def progress_on(stream: IO[str]) -> Iterator[Tell]:
     label = TextColumn("{task.description} {task.fields[detail]}", markup=False)
     columns = (label, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     tasks: dict[str, TaskID] = {}
+    lock = Lock()
     with Progress(*columns, console=console_on(stream), transient=True) as bars:
 
         def tell(what: str, done: float, of: float, detail: str = "") -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=of, detail=detail)
-            bars.update(tasks[what], completed=done, total=of, detail=detail)
+            with lock:
+                if what not in tasks:
+                    tasks[what] = bars.add_task(what, total=None, detail=detail)
+                for other, task in tasks.items():
+                    if READING not in (what, other) and other != what:
+                        bars.update(task, visible=False)
+                unfinished = what != READING or done < of
+                bars.update(tasks[what], completed=done, total=of or None, detail=detail, visible=unfinished)
 
-        yield tell
+        _watching.append(tell)
+        try:
+            yield tell
+        finally:
+            _watching.pop()
 
 
 # -- interrupts

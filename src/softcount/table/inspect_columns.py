@@ -318,7 +318,7 @@ def _decide_whole(facts: column_facts.Facts, named: bool, groups: np.ndarray | N
             return Verdict(Kind.CATEGORICAL, f"whole numbers under the name of an identifier, {count} distinct")
         keep = remedies.kind(facts.key, "real")
         if count == rows:
-            note = f"{name} numbers the rows: left out as an identifier ({keep} to keep it)"
+            note = f"{name} counts the rows: left out as an identifier ({keep} to keep it)"
             return Verdict(Kind.IDENTIFIER, "whole numbers, every value different", False, note)
         share = f"{100 * count / rows:.0f} % of its values differ"
         note = f"{name} is named as an identifier, and {share}: left out ({keep} to keep it)"

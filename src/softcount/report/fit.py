@@ -1,0 +1,446 @@
+"""The page of a fit, which fits on one screen: the verdict, trouble, what matters, and what to do next.
+
+`full_page` has everything: the columns as understood, all models tried, all classes, and all notes.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from softcount.core.lazy import LazyModule
+from softcount.evaluate.warnings import WORSE
+from softcount.fitted.influence import influence_meaning
+from softcount.pictures.text import format_count, format_list, format_number, format_share, printable, shorten
+from softcount.report import classes, evaluation, quality, words
+from softcount.report.page import OPEN, Grid, Heading, Page, PageBlock, key_text, render_text
+
+graphs: Any = LazyModule("softcount.report.graph")
+networks: Any = LazyModule("softcount.report.network")
+sequences: Any = LazyModule("softcount.report.sequences")
+
+LINES = 40
+"""Lines of the page."""
+SHOWN_COLUMNS, SHOWN_CLASSES, SHOWN_TROUBLE, SHOWN_EDGES, SHOWN_BELIEFS, SHOWN_WORDS = 8, 6, 8, 12, 5, 2
+SIDE_BY_SIDE = 2
+"""Up to this many classes have a column each in the table of columns that matter."""
+DESCRIPTION, NAMED = 32, 3
+"""Characters of the description of a column in a class, and columns that one line names."""
+CLASS_WIDTH = 84
+EXPERT_LINES = 40
+BASELINE = "class shares alone (baseline)"
+FIRST = (
+    WORSE, "says the same as the class", "gives the class away", "overconfident", "different values in", "has one row",
+    "have each one row", "fewer than", "interrupted", "gain over one", "without a label",
+    "far from the rest",
+)  # fmt: skip
+"""What the most important notes contain, the most important first."""
+REPEATED = ("Ensemble: ", "Using standard naive Bayes alone", "read as missing: ", " reached the best, so that ")
+"""What notes contain whose content stands elsewhere on the page."""
+
+
+class FitOutcome(Struct, frozen=True):
+    """A model that was just fitted, the rows of its table, and the names of its file and data.
+
+    `reading` are the options the data were read with; `beliefs` compares an expert's beliefs with the data.
+    """
+
+    fitted: Any
+    n_rows: int
+    saved: str
+    data: str
+    reading: tuple[str, ...] = ()
+    beliefs: Any = None
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """The model and the data, with the options it was read with, as one would type them."""
+        model = "MODEL" if self.saved == "-" else shlex.quote(self.saved)
+        return model, " ".join(["DATA" if self.data == "-" else shlex.quote(self.data), *self.reading])
+
+    @property
+    def interrupted(self) -> bool:
+        return bool(getattr(getattr(self.fitted, "fitted_", self.fitted), "interrupted", False))
+
+    @property
+    def kind(self) -> str:
+        """What kind of model it is: "sequences", "network" or "classes"."""
+        if hasattr(self.fitted, "symbols_") or hasattr(self.fitted, "n_states_"):
+            return "sequences"
+        return "network" if hasattr(self.fitted, "net") else "classes"
+
+
+def fit_record(fit: FitOutcome) -> dict[str, Any]:
+    if fit.kind == "sequences":
+        return dict(sequences.sequence_record(fit.fitted))
+    more: dict[str, Any] = {"saved": fit.saved, "next": suggest_commands(fit)}
+    if fit.kind == "network":
+        return dict(networks.network_record(fit.fitted, **more))
+    expert = None if fit.beliefs is None else fit.beliefs.to_pylist()
+    return classes.model_record(fit.fitted, expert=expert, **more)
+
+
+def suggest_commands(fit: FitOutcome) -> list[str]:
+    """Name the commands to try next."""
+    model, data = fit.files
+    report, explore = f"softcount report {model} {data} -o report.html", f"softcount explore {model} {data}"
+    if fit.kind == "sequences":
+        return [f"softcount explore {model}"]
+    if fit.kind == "network":
+        net = fit.fitted
+        node = shlex.quote(str(net.net.graph.names[0] if net.target is None else net.target))
+        of = f" --of {node}" if net.target is None else ""
+        query = f"softcount query {model} --of {node}"
+        return [query, explore, report, f"softcount predict {model} {data}{of} -o predicted.csv"]
+    first = "show" if fit.fitted.classes is None else "explain"
+    row = " --row 1" if first == "explain" else ""
+    predict = f"softcount predict {model} {data} -o predicted.csv"
+    return [f"softcount {first} {model} {data}{row}", explore, report, predict]
+
+
+# -- the page of one screen
+
+
+def fit_page(fit: FitOutcome) -> Page:
+    """Write at most `LINES` lines on a fit."""
+    page, end, (model, _) = Page(), Page(), fit.files
+    {"sequences": _add_sequences, "network": _add_network, "classes": _add_classes}[fit.kind](page, fit)
+    end.heading("Next")
+    end.line(*suggest_commands(fit))
+    end.heading(f"Saved: {fit.saved}" if fit.saved != "-" else "Saved: the model went to standard output")
+    end.line(f"everything about it: softcount show {model}, or fit with --full")
+    blocks = page.blocks
+    while lines_of([*blocks, *end.blocks]) > LINES:
+        del blocks[-1]
+        while isinstance(blocks[-1], Heading):
+            del blocks[-1]
+    return Page([*blocks, *end.blocks])
+
+
+def lines_of(blocks: Sequence[PageBlock]) -> int:
+    """How many lines the blocks take, with the rule that a terminal draws below the headings of a table."""
+    return render_text(Page(list(blocks))).count("\n") + sum(isinstance(block, Grid) for block in blocks)
+
+
+def _add_classes(page: Page, fit: FitOutcome) -> None:
+    fitted = fit.fitted
+    page.heading(f"{classes.title_of(fitted)}, from {_table_size(fit)}")
+    if fitted.classes is None:
+        _add_search(page, fitted)
+    else:
+        _add_verdict(page, fitted)
+    _add_trouble(page, fit)
+    names = [printable(name) for name in classes.class_names(fitted)]
+    if fitted.classes is None:
+        _add_found_classes(page, fitted, names)
+    elif not classes.is_only_text(fitted):
+        _add_columns(page, fitted, names)
+    if fitted.schema.texts:
+        texts = Page()
+        words.add_words(texts, fitted, names, OPEN, brief=True)
+        page.blocks += [_cut(block, SHOWN_CLASSES) for block in texts.blocks[: 2 * SHOWN_WORDS]]
+    if fit.beliefs is not None:
+        _add_beliefs(page, fit.beliefs.to_pylist(), SHOWN_BELIEFS)
+
+
+def _table_size(fit: FitOutcome) -> str:
+    fields = fit.fitted.schema.fields
+    used = sum(spec.used for spec in fields)
+    of = "" if used == len(fields) else f" of {len(fields)}"
+    columns = format_count(used, "column") if not of else f"{used}{of} columns"
+    return f"{format_count(fit.n_rows, 'row')} and {columns}"
+
+
+def _add_verdict(page: Page, fitted: Any) -> None:
+    """Add accuracy and log-loss of the model, of standard naive Bayes and of guessing, and what the model is."""
+    found, ensemble = fitted.record.evaluation, fitted.ensemble
+    if found is None:
+        page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, merged, or learned in parts)")
+    else:
+        spread = found.log_loss_spread
+        loss = format_number(found.log_loss) + (f" ± {format_number(spread, 2)}" if spread > 0 else "")
+        lines = [("this model", format_share(found.accuracy), loss)]
+        if ensemble is not None and ensemble.plain == ensemble.plain:
+            plain = format_share(ensemble.plain_accuracy), format_number(ensemble.plain)
+            lines.append(("standard naive Bayes", *plain))
+        guess = format_share(found.baseline_accuracy), format_number(found.baseline_log_loss)
+        lines.append((BASELINE, *guess))
+        page.grid((f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss"), lines, right=None)
+    if ensemble is not None and len(ensemble.names) > 1:
+        members = sorted(zip(ensemble.names, ensemble.weights.tolist(), strict=True), key=lambda x: -x[1])
+        page.line(f"ensemble: {', '.join(f'{name} {weight:.2f}' for name, weight in members)}")
+        page.line("the figures are factors of the members' log-odds; they need not add up to 1")
+    elif ensemble is not None:
+        page.line(f"chosen from {format_count(len(ensemble.tried), 'model')}: {ensemble.names[0]}")
+    shares = zip(classes.class_names(fitted), fitted.row_shares.tolist(), fitted.group_rows.tolist(), strict=True)
+    ranked = [f"{name} {format_share(share)}" for name, share, _ in sorted(shares, key=lambda x: -x[2])]
+    page.line(f"classes: {format_list(ranked)}")
+    if fitted.calibration is not None:
+        evaluation.add_calibration(page, fitted.calibration, bins=False)
+    elif found is not None:
+        remedy = evaluation.REMEDY if ensemble is None else ""
+        evaluation.add_overconfidence(page, found, remedy, bins=False)
+
+
+def _add_search(page: Page, fitted: Any) -> None:
+    """Add how the number of classes was chosen, and whether other initialisations agree."""
+    trials, line = fitted.selection or [], "the number of classes was given"
+    if trials:
+        by = evaluation.CRITERIA.get(fitted.record.criterion or "", "").partition(",")[0]
+        tried = format_list([str(trial.classes) for trial in trials], most=12)
+        line = f"number of classes chosen by {by or 'held-out rows'} among {tried}"
+    if fitted.agreed is not None and fitted.agreed[1] > 1 and fitted.n_groups > 1:
+        line += f"; {fitted.agreed[0]} of {format_count(fitted.agreed[1], 'initialisation')} reached the best"
+    page.line(line)
+    if fitted.interrupted:
+        page.line(f"interrupted after {format_count(fitted.n_iter, 'iteration')}: the best so far")
+    if fitted.agreed is not None and fitted.agreed[0] == 1 < min(fitted.agreed[1], fitted.n_groups):
+        # While a number is searched, each gets a few starts; all starts go to a number that is given.
+        given = f"--classes {fitted.n_groups} " if fitted.selection else ""
+        page.line(f"more initialisations may find better classes: {given}--starts {10 * fitted.agreed[1]}")
+
+
+def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
+    """Add a line for each of the largest classes: its share, and what sets it apart."""
+    page.heading("Classes")
+    if fitted.n_groups == 1:
+        keys = list(fitted.params)[:SHOWN_COLUMNS]
+        page.grid(("column", "in all rows"), [(key_text(key), fitted.describe(key)[0]) for key in keys])
+        return
+    largest = sorted(range(fitted.n_groups), key=lambda group: -fitted.row_shares[group])
+    cards, rows = fitted.cards(), []
+    for group in largest[: 2 * SHOWN_CLASSES if fitted.n_groups <= 2 * SHOWN_CLASSES else SHOWN_CLASSES]:
+        known = [x for x in cards[group].apart if x.influence > 0][:4]
+        parts = [printable(f"{key_text(x.key)}: {_first_item(x.here)}") for x in known]
+        while len(parts) > 1 and len("; ".join(parts)) > CLASS_WIDTH:
+            parts.pop()
+        rows.append((names[group], format_share(float(fitted.row_shares[group])), "; ".join(parts)))
+    shown = [tuple(shorten(cell, CLASS_WIDTH) for cell in row) for row in rows]
+    page.blocks.append(Grid(("class", "share", "sets it apart"), tuple(shown), (False, True, False)))
+    if len(largest) > len(rows):
+        rest = format_share(float(sum(fitted.row_shares[group] for group in largest[len(rows) :])))
+        page.line(f"and {len(largest) - len(rows)} more with {rest} of the rows")
+    ranked = [key_text(key) for key, value in fitted.influence() if value > 0]
+    page.line(f"columns that differ most between the classes: {format_list(ranked)}")
+
+
+def _first_item(description: str) -> str:
+    """Cut "Fiber optic 44 %, DSL 34 %" to its most frequent category; numbers keep mean and deviation."""
+    first = description.partition(" %, ")
+    return f"{first[0]} %" if first[1] else description
+
+
+def _first_items(description: str) -> str:
+    """Cut a description between its items, if it is long.
+
+    >>> _first_items("Month-to-month 43 %, Two year 32 %, One year 25 %")
+    'Month-to-month 43 %, …'
+    """
+    items, kept = description.split(", "), description
+    while len(kept) > DESCRIPTION and len(items) > 1:
+        items.pop()
+        kept = f"{', '.join(items)}, …"
+    return shorten(kept, DESCRIPTION)
+
+
+def _add_columns(page: Page, fitted: Any, names: Sequence[str]) -> None:
+    """Add the columns that lower the log-loss most, with what they are like in the classes."""
+    ranked = [(key, value) for key, value in fitted.influence() if value > 0]
+    if fitted.n_groups < 2 or not ranked:
+        return
+    page.heading(f"Columns that matter most ({influence_meaning(fitted)})")
+    chosen = ranked[:SHOWN_COLUMNS]
+    if fitted.n_groups <= SIDE_BY_SIDE:
+        headings = ("column", "gain", *names)
+        described = [fitted.describe(key) for key, _ in chosen]
+    else:
+        headings = ("column", "gain", "clearest in class", "there", "elsewhere")
+        apart = [({x.key: x for x in card.apart}, name, card) for card, name in zip(fitted.cards(), names, strict=True)]
+        described = []
+        for key, _ in chosen:
+            contrasts = [(own[key].influence * card.share, name, own[key]) for own, name, card in apart if key in own]
+            _, name, best = max(contrasts, key=lambda x: x[0])
+            described.append([name, best.here, best.elsewhere])
+    rows = [
+        (key_text(key), format_number(gain, 2), *(_first_items(cell) for cell in cells))
+        for (key, gain), cells in zip(chosen, described, strict=True)
+    ]
+    page.grid(headings, rows, right=("gain",))
+    if len(ranked) > len(chosen):
+        page.line(f"and {format_count(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
+
+
+def _add_network(page: Page, fit: FitOutcome) -> None:
+    fitted = fit.fitted
+    page.heading(f"{networks.title_of(fitted)}, from {_table_size(fit)}")
+    if fitted.target is not None:
+        _add_network_verdict(page, fitted)
+    cost = networks.find_figures(fitted)["bic"]
+    parameters = format_count(fitted.n_parameters, "free parameter")
+    page.line(f"BIC {cost:,.1f} (smaller is better), {parameters}")
+    if fitted.agreed is not None and fitted.agreed[1] > 1:
+        page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'initialisation')} reached the best")
+    _add_trouble(page, fit)
+    page.heading("Strongest edges (mutual information of the two nodes, in nats)")
+    graph = fitted.net.graph
+    ranked = sorted(networks.edge_information(fitted).items(), key=lambda item: -item[1])
+    found = [(graph.names[a], graph.names[b], format_number(nats, 3)) for (a, b), nats in ranked]
+    named = {(a, b) for a, b, _ in found}
+    found += [(a, b, "-") for a, b in graph.edges if (a, b) not in named]
+    page.grid(("from", "to", "nats"), [(key_text(a), key_text(b), x) for a, b, x in found[:SHOWN_EDGES]], ("nats",))
+    if len(found) > SHOWN_EDGES:
+        page.line(f"and {format_count(len(found) - SHOWN_EDGES, 'edge')} more")
+
+
+def _add_network_verdict(page: Page, fitted: Any) -> None:
+    found = fitted.record.evaluation
+    if found is None:
+        page.line("not evaluated on held-out rows (--folds 0, or too few labelled rows)")
+        return
+    rows = [
+        ("this network", format_share(found.accuracy), format_number(found.log_loss)),
+        (BASELINE, format_share(found.baseline_accuracy), format_number(found.baseline_log_loss)),
+    ]
+    page.grid((f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss"), rows, right=None)
+
+
+def _add_sequences(page: Page, fit: FitOutcome) -> None:
+    model = fit.fitted
+    whole = sequences.sequence_page(model).blocks
+    first = next((at for at, block in enumerate(whole) if isinstance(block, Heading) and at), len(whole))
+    page.blocks += whole[:first]
+    notes = _order_notes(group_notes(model.notes_))
+    if notes:
+        page.heading("Check")
+        page.line(*notes[:SHOWN_TROUBLE])
+    rest = whole[first : whole.index(Heading("Notes"))] if Heading("Notes") in whole else whole[first:]
+    wide = [isinstance(block, Grid) and len(block.headings) > SHOWN_COLUMNS for block in rest]
+    for at, block in enumerate(rest):
+        if not wide[at] and not any(wide[at + 1 : at + 2]):
+            page.blocks.append(_cut(block, SHOWN_COLUMNS))
+    if any(wide) and getattr(model, "order_", 0) == 1:
+        page.heading("What follows most often")
+        after, shares = [sequences.format_context(name) for name in model.next_symbols_], model.shares_
+        places = sorted(range(len(model.contexts_)), key=lambda at: -shares.get(model.contexts_[at], 0.0))
+        lines = []
+        for at in places[:SHOWN_COLUMNS]:
+            row = model.transitions_[at]
+            best = sorted(range(len(row)), key=lambda to: -row[to])[:4]
+            likely = ", ".join(f"{after[to]} {format_share(float(row[to]))}" for to in best)
+            lines.append((sequences.format_context(model.contexts_[at]), likely))
+        page.grid(("after", "next"), lines)
+
+
+def _cut(block: Any, most: int) -> Any:
+    """Keep the first rows of a table, and name how many there are."""
+    if not isinstance(block, Grid) or len(block.rows) <= most:
+        return block
+    more = (f"and {len(block.rows) - most} more", *[""] * (len(block.headings) - 1))
+    return Grid(block.headings, (*block.rows[:most], more), block.right)
+
+
+# -- trouble: notes in groups, the most important first, and what is missing or left out
+
+
+def _add_trouble(page: Page, fit: FitOutcome) -> None:
+    fitted = fit.fitted
+    notes = [note for note in fitted.notes if not any(words in note for words in REPEATED)]
+    lines = _order_notes(group_notes(notes))
+    mentioned = "\n".join(notes)
+    by_why: dict[str, list[str]] = {}
+    for spec in fitted.schema.fields:
+        if (
+            not spec.used
+            and not spec.declared
+            and not any(x in mentioned for x in (repr(spec.key), spec.why, f"{spec.kind}s"))
+        ):
+            by_why.setdefault(spec.why, []).append(key_text(spec.key))
+    lines += [f"left out: {format_list(own, NAMED)} ({why})" for why, own in by_why.items()]
+    missing = sorted(((n, key) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[0])
+    if missing:
+        cells = format_count(sum(n for n, _ in missing), "missing cell")
+        listed = [f"{key_text(key)} ({format_share(n / fit.n_rows if fit.n_rows else None)})" for n, key in missing]
+        lines.append(f"{cells}, taken as no evidence: {format_list(listed, NAMED)}")
+    if lines:
+        page.heading("Check")
+        page.line(*lines[:SHOWN_TROUBLE])
+        if len(lines) > SHOWN_TROUBLE:
+            page.line(f"and {format_count(len(lines) - SHOWN_TROUBLE, 'note')} more: --full")
+
+
+def _order_notes(notes: Sequence[str]) -> list[str]:
+    def place(note: str) -> int:
+        return next((at for at, words in enumerate(FIRST) if words in note), len(FIRST))
+
+    return sorted(notes, key=place)
+
+
+_NAMES = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_VARIES = re.compile(r"--kind \S+=|\d[\d.,]*")
+
+
+def group_notes(notes: Iterable[str]) -> list[str]:
+    """Merge notes that differ only in names and numbers: the first in full, with the columns of the others.
+
+    >>> group_notes([f"column {name!r} is always {place}: left out" for place, name in enumerate("abcdef")])
+    ["column 'a' is always 0: left out (likewise 'b', 'c', 'd' and 2 more)"]
+    """
+    groups: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        groups.setdefault(_VARIES.sub("#", _NAMES.sub("#", note)), []).append(note)
+    found = []
+    for first, *others in groups.values():
+        names = [match[0] for note in others if (match := _NAMES.search(note)) is not None]
+        more = f" (likewise {format_list(list(dict.fromkeys(names)), NAMED)})" if names else ""
+        found += [f"{first.rstrip('.') if more else first}{more}"] if len(names) == len(others) else [first, *others]
+    return found
+
+
+# -- the full page
+
+
+def full_page(fit: FitOutcome) -> Page:
+    """Write everything: columns as understood, all models tried, classes, what is missing, and all notes."""
+    fitted, page = fit.fitted, Page()
+    if fit.kind == "sequences":
+        return Page(list(sequences.sequence_page(fitted).blocks))
+    if fit.kind == "network":
+        target = fitted.target
+        quality.add_table(page, fitted, fit.n_rows, 0 if target is None else len(fitted.levels[target]))
+        networks.add_network(page, fitted)
+        notes = fitted.notes
+    else:
+        quality.add_table(page, fitted, fit.n_rows, fitted.n_groups)
+        classes.add_fitted(page, fitted)
+        if fit.beliefs is not None:
+            _add_beliefs(page, fit.beliefs.to_pylist(), EXPERT_LINES)
+        notes = [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)]
+    quality.add_missing(page, fitted)
+    quality.add_notes(page, notes)
+    page.heading("Saved")
+    page.line(f"the model, in {fit.saved}" if fit.saved != "-" else "the model, to standard output")
+    page.heading("Next")
+    page.line(*suggest_commands(fit))
+    return page
+
+
+def _add_beliefs(page: Page, lines: list[dict[str, Any]], most: int) -> None:
+    """Add a line for each belief of an expert: the expert's share, that of the rows, and that of both together."""
+    page.heading("Expert and data")
+    rows = [
+        (
+            x["column"], x["level"], x["class"], f"{format_number(x['n'])} of {format_number(x['m'])}",
+            *(format_share(x[name]) for name in ("expert", "data", "both")), f"{x['surprise_bits']:+,.1f}",
+        )
+        for x in lines[:most]
+    ]  # fmt: skip
+    headings = ("column", "level", "class", "believed", "expert", "data", "both", "surprise")
+    page.grid(headings, rows, right=headings[3:])
+    if len(lines) > most:
+        page.line(f"and {len(lines) - most:,} more: --json has them all")
+    page.line("surprise: bits that the cells of the column and class take more than with one prior count per category;")
+    page.line("below 0 the expert's prior fits better, far above 0 the data contradict the expert")
