@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature, signature
+from typing import Any
+
 from softcount import __version__
+from softcount.estimators.base import Estimator
 
 project = "Softcount"
 author = "The Softcount developers"
@@ -25,6 +29,7 @@ exclude_patterns = ["gallery/GALLERY_HEADER.rst"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_failure"]  # the last: JSON after curl
 
+templates_path = ["_templates"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -50,3 +55,15 @@ html_theme_options = {
     "show_prev_next": False,
 }
 html_sidebars = {"index": [], "install": []}
+
+
+def constructor_signature(app: Any, what: str, name: str, own: Any, *rest: Any) -> tuple[str, str] | None:
+    """The parameters of an estimator: autodoc would show those of `__new__`, which takes any."""
+    if not (isinstance(own, type) and issubclass(own, Estimator)):
+        return None
+    shown = [one.replace(annotation=Parameter.empty) for one in signature(own).parameters.values()]
+    return str(Signature(shown)), ""
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-signature", constructor_signature)

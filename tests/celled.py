@@ -1,4 +1,4 @@
-"""Densities that are constant within cells, in plain loops: histograms, cuts and kernels, where cells are known."""
+"""Densities on cells, in plain loops: histograms, cuts and kernels, where cells are known."""
 
 from __future__ import annotations
 
@@ -29,6 +29,26 @@ def cell_density(cell: Any, group: Group, levels: Any = ()) -> float:
         return _log(shares[k]) + _log(beyond) - math.log(reach) - 2 * math.log1p(off / reach)
     kept = (k == 0) + (k == len(edges) - 2)
     return _log(shares[k]) - math.log(edges[k + 1] - edges[k]) + kept * math.log1p(-beyond)
+
+
+def kernel_density(cell: Any, group: Group, levels: Any = ()) -> float:
+    """The same, but for a line in the log-density: half of the rise between the cells before and after it."""
+    edges, shares, flat = list(group["edges"]), list(group["probability"]), cell_density(cell, group)
+    k = 0 if cell is None else cell_of(cell, edges)
+    if (
+        cell is None
+        or not 0 < k < len(edges) - 2
+        or not edges[0] <= cell <= edges[-1]
+        or not min(shares[k - 1 : k + 2])
+    ):
+        return flat
+    widths = [b - a for a, b in itertools.pairwise(edges[k - 1 : k + 3])]
+    before, after = (math.log(shares[j + 1] / shares[j]) for j in (k - 1, k))
+    rise = (before + after) / 2
+    if max(widths) > min(widths) * (1 + 1e-6) or abs(after - before) > 1.0 or not rise:
+        return flat
+    part = (cell - edges[k]) / widths[1] - 0.5
+    return flat + rise * part - math.log(2 * math.sinh(rise / 2) / rise)
 
 
 def _log(x: float) -> float:

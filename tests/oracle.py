@@ -13,7 +13,7 @@ from typing import Any
 
 from scipy import stats
 
-from celled import binned, cell_density, grouped, kernelled
+from celled import binned, cell_density, grouped, kernel_density, kernelled
 from exact import multinormals, normals, part_of, solve
 from mixed_parts import mixed_density, mixed_height, mixed_step
 from shaped import gamma_density, gammas, student_height, students
@@ -235,7 +235,7 @@ DENSITIES: dict[str, Callable[[Any, Group, Sequence[Any]], float]] = {
     "grouped": _categorical,
     "histogram": cell_density,
     "cut": cell_density,
-    "kde": cell_density,
+    "kde": kernel_density,
 }
 
 

@@ -292,12 +292,58 @@ def bell(off: float, h: float) -> float:
     return math.exp(-0.5 * (off / h) ** 2) / (h * math.sqrt(2 * math.pi))
 
 
+def posterior_by_sums(x: float, classes: list[list[float]], h: float) -> float:
+    """The share of the first class: plain sums of kernels times the class shares, which are the numbers of points."""
+    first, second = (math.fsum(bell(x - point, h) for point in points) for points in classes)
+    return first / (first + second)
+
+
+TEXTBOOK = [([-4.0, -2.5, -1.0], [0.5, 1.0, 3.0, 3.5], 1.0), ([-3.0, -2.0, 0.0], [1.0, 2.0, 4.0], 1.0)]
+SCATTERED = [
+    (sorted(rng.uniform(-25, -15, n)), sorted(rng.uniform(-25, -15, m)), float(rng.choice([0.4, 0.7, 1.0, 2.0])))
+    for rng in map(np.random.default_rng, range(12))
+    for n, m in [rng.integers(1, 8, 2)]
+]
+
+
+@pytest.mark.parametrize(("first", "second", "h"), TEXTBOOK + SCATTERED)
+def test_the_posterior_of_a_few_points_is_that_of_plain_kernel_sums(
+    first: list[float], second: list[float], h: float
+) -> None:
+    x, y = [*first, *second], ["a"] * len(first) + ["b"] * len(second)
+    model = sc.NaiveBayes(kinds={"x": families.Kernel(h)}, estimate="ml").fit({"x": x}, y)
+    grid = np.linspace(min(x) - 3 * h, max(x) + 3 * h, 701)
+    exact = np.array([posterior_by_sums(at, [first, second], h) for at in grid])
+    total = np.array([math.fsum(bell(at - point, h) for point in x) for at in grid])
+    near = total > 1e-4 * total.max()
+    np.testing.assert_allclose(model.predict_proba({"x": grid})[near, 0], exact[near], atol=1e-3)
+    density = np.exp(model.predict_log_proba({"x": grid}) + model.score_samples({"x": grid})[:, None])
+    np.testing.assert_allclose(density.sum(axis=1), total / len(x), atol=1e-3 * total.max() / len(x))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "uniform", "logistic"])
+def test_kernels_integrate_to_one_and_their_answers_are_the_integrals(kernel: str) -> None:
+    x, y = waves(80, seed=4)
+    for column in (x, x - 50.0, np.round(x)):
+        model = sc.NaiveBayes(kinds={"x": families.Kernel(4.0, kernel)}).fit({"x": column}, y)
+        edges, asked = model.params_["x"]["edges"][0], model.query(of="x", given={})
+        # Gauss's rule in every cell: the density has corners at the edges.
+        nodes, weights = np.polynomial.legendre.leggauss(8)
+        points = (edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2).ravel()
+        mass = np.asarray(asked.pdf(points)) * (np.diff(edges)[:, None] * weights / 2).ravel()
+        params = model.params_["x"]
+        beyond = 2 * params["beyond"][0] * params["probability"][:, [0, -1]].max()
+        assert 1 - beyond - 1e-9 <= mass.sum() <= 1 + 1e-9
+        assert (mass @ points) / mass.sum() == pytest.approx(asked.mean, rel=1e-4)
+        place = edges[len(edges) // 2]
+        assert mass[points < place].sum() == pytest.approx(asked.cdf(place), abs=1e-4)
+
+
 def test_cells_are_as_good_as_exact_sums() -> None:
-    """Log-odds in the middle of cells, beside kernels summed one by one with nothing imagined."""
+    """Log-odds over all numbers, by kernels summed one by one without prior rows."""
     x, y = waves(400, seed=5)
     model = sc.NaiveBayes(kinds={"x": families.Kernel(3.0)}, estimate="ml").fit({"x": x}, y)
-    edges = model.params_["x"]["edges"][0]
-    asked = (edges[1:] + edges[:-1])[4:100] / 2
+    asked = np.linspace(0.5, np.quantile(x, 0.99), 500)
     exact = sc.KernelDensity(bandwidth=3.0, bounds=(0.0, None), exact=True)
     sums = [exact.fit(x[y == name]).score_samples(asked) for name in "01"]
     logs = model.predict_log_proba({"x": asked}) - np.log(model.class_prior_)

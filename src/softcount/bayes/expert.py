@@ -56,13 +56,31 @@ class BelievedCells(Struct, frozen=True):
 
 
 def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
-    """Turn an expert's beliefs into the `prior=` of a `NaiveBayes` or `Mixture`.
+    """Turn an expert's beliefs into the `prior` of a `NaiveBayes` or `Mixture`.
 
-    `model` is a fitted estimator with the classes and categories. `beliefs` is a CSV file with the columns column,
-    level, class, n, m, a mapping with these columns, or a mapping of (column, level, class) to `Expert(n, m)`. A belief
-    without a class applies to every class that has no belief about the column. Prior rows to which the expert gives no
-    category are shared evenly by the other categories; a class without any belief gets 1 per category.
+    Prior rows to which the expert gives no category are shared evenly by the other categories; a class without any
+    belief gets 1 per category.
 
+    Parameters
+    ----------
+    beliefs : str, path or dict
+        A CSV file with the columns column, level, class, n, m; a dict with these columns; or a dict of (column, level,
+        class) to `Expert(n, m)`. A belief without a class applies to every class that has no belief about the column.
+    model : estimator
+        A fitted estimator with the classes and categories.
+
+    Returns
+    -------
+    dict
+        A `Dirichlet` with a group for each class, by column.
+
+    See Also
+    --------
+    expert_beside_data : Compares the beliefs with the data.
+    Expert : One belief.
+
+    Examples
+    --------
     >>> from softcount.estimators.naive_bayes import NaiveBayes
     >>> X, y = {"Sky": ["grey", "blue", "grey", "red"]}, ["rain", "sun", "rain", "sun"]
     >>> prior = expert_prior({("Sky", "grey", "rain"): Expert(8, 10)}, NaiveBayes().fit(X, y))
@@ -75,11 +93,34 @@ def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
 
 
 def expert_beside_data(beliefs: Any, model: Any) -> Any:
-    """Return an Arrow table that compares the expert's share of each cell with the data and with both together.
+    """Compare an expert's share of each cell with the data and with both together.
 
-    `surprise_bits` refers to the whole column in that class: how many bits more its rows take under the expert's prior
-    than under 1 prior row per category. Below 0 the expert's prior is better. The data's share is null if the class has
-    no rows.
+    Parameters
+    ----------
+    beliefs : str, path or dict
+        The beliefs, as in `expert_prior`.
+    model : estimator
+        A fitted estimator with the classes and categories.
+
+    Returns
+    -------
+    Arrow table
+        A line for each belief: `expert` is its share, `data` the share in the data (null if the class has no rows), and
+        `both` that of the prior with the data. `surprise_bits` refers to the whole column in that class: how many bits
+        more its rows take under the expert's prior than under 1 prior row per category. Below 0 the expert's prior is
+        better.
+
+    See Also
+    --------
+    expert_prior : Turns the beliefs into a prior.
+
+    Examples
+    --------
+    >>> from softcount.estimators.naive_bayes import NaiveBayes
+    >>> X, y = {"Sky": ["grey", "blue", "grey", "red"]}, ["rain", "sun", "rain", "sun"]
+    >>> found = expert_beside_data({("Sky", "grey", "rain"): Expert(8, 10)}, NaiveBayes().fit(X, y))
+    >>> found.select(["class", "expert", "data"]).to_pylist()
+    [{'class': 'rain', 'expert': 0.8, 'data': 1.0}]
     """
     import pyarrow as pa
 

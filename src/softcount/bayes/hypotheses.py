@@ -157,9 +157,29 @@ def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
 class Hypotheses:
     """Mutually exclusive hypotheses, each with a prior probability and a likelihood of observations.
 
-    A likelihood is a mapping of value to probability, a function of a value (a probability or a density), or a fitted
-    model, for which rows of a table are observed. `observe` returns a new object and leaves this one unchanged.
+    The posterior follows from Bayes' rule: p(h | seen) is proportional to p(h) * p(seen | h). `observe` returns a new
+    object and leaves this one unchanged.
 
+    Parameters
+    ----------
+    prior : dict
+        Probability of each hypothesis; they sum to 1.
+    likelihood : dict
+        For each hypothesis a dict of value to probability, a function of a value (a probability or a density), or a
+        fitted model, for which rows of a table are observed.
+
+    See Also
+    --------
+    average : Averages fitted models by their marginal likelihood.
+    softcount.priors.Beta : A hypothesis for every share between 0 and 1.
+
+    References
+    ----------
+    .. [1] S. Russell and P. Norvig (2021). Artificial Intelligence: A Modern Approach, fourth edition. Pearson. Section
+       20.1.
+
+    Examples
+    --------
     >>> bags = Hypotheses(
     ...     prior={"all cherry": 0.25, "half": 0.5, "all lime": 0.25},
     ...     likelihood={"all cherry": {"cherry": 1}, "half": {"cherry": 0.5, "lime": 0.5}, "all lime": {"lime": 1}},
@@ -192,9 +212,21 @@ class Hypotheses:
     def observe(self, seen: Any) -> Hypotheses:
         """Return the hypotheses after more observations.
 
-        `seen` is a list of values, or the rows of a table if the hypotheses are fitted models. An observation without a
-        value is given by its likelihood under each hypothesis: a mapping of hypothesis to likelihood, or a function of
-        the hypothesis.
+        Parameters
+        ----------
+        seen : list, table, dict or function
+            Values; rows of a table if the hypotheses are fitted models. An observation without a value is given by its
+            likelihood under each hypothesis: a dict of hypothesis to likelihood, or a function of the hypothesis.
+
+        Returns
+        -------
+        Hypotheses
+            The hypotheses, with the posterior given these observations too.
+
+        Raises
+        ------
+        DataError
+            If an observation is impossible under every hypothesis that was still possible.
         """
         values: list[Any] | None = None
         if callable(seen) or (isinstance(seen, Mapping) and all(isinstance(own, Real) for own in seen.values())):
@@ -255,16 +287,39 @@ class Hypotheses:
     # Predictions
 
     def predict(self, x: Any, by: By = "all") -> Number:
-        """Return the probability (or density) that x comes next, averaged over all hypotheses or as `by` selects.
+        """Return the probability (or density) that a value comes next.
 
-        `by="map"` uses only the most probable hypothesis, `by="ml"` the one of maximum likelihood, and a number k the k
-        most probable with their posterior weights. If the hypotheses are models, x is a table and the result has one
-        value per row.
+        Parameters
+        ----------
+        x : value or table
+            The value, or rows if the hypotheses are models.
+        by : {'all', 'map', 'ml'} or int, default='all'
+            Average over all hypotheses with their posterior probabilities, the most probable hypothesis alone, that of
+            maximum likelihood, or the k most probable.
+
+        Returns
+        -------
+        float or ndarray of shape (n_rows,)
+            The probability, one for each row if the hypotheses are models.
         """
         return plain(np.exp(self.predict_log(x, by)))
 
     def predict_log(self, x: Any, by: By = "all") -> Number:
-        """Return the logarithm of `predict`, which stays exact if a density underflows."""
+        """Return the logarithm of `predict`, which stays exact if a density underflows.
+
+        Parameters
+        ----------
+        x : value or table
+            The value, or rows if the hypotheses are models.
+        by : {'all', 'map', 'ml'} or int, default='all'
+            Average over all hypotheses with their posterior probabilities, the most probable hypothesis alone, that of
+            maximum likelihood, or the k most probable.
+
+        Returns
+        -------
+        float or ndarray of shape (n_rows,)
+            The log-probability.
+        """
         count = len(self._prior)
         if not (isinstance(by, int) and not isinstance(by, bool) and 1 <= by <= count) and by not in RULES.values():
             raise DataError(
@@ -276,9 +331,17 @@ class Hypotheses:
         return log_sum_exp(self._next(x) + shares, axis=-1)
 
     def predictions(self, x: Any) -> Any:
-        """Return an Arrow table of the Bayes, MAP and ML predictions of x after 0, 1, 2, ... observations.
+        """Return the predictions of a value after 0, 1, 2, ... observations.
 
-        The ML prediction is null before the first observation.
+        Parameters
+        ----------
+        x : value
+            The value that comes next.
+
+        Returns
+        -------
+        Arrow table
+            The columns `observed`, `bayes`, `map` and `ml`. The ML prediction is null before the first observation.
         """
         import pyarrow as pa
 
@@ -304,8 +367,18 @@ class Hypotheses:
     def history_text(self, of: Any = None) -> str:
         """Draw the history for a terminal: each posterior, and each rule's prediction of a value.
 
-        `of` is the value that is predicted. By default it is the last observed value, if likelihoods are tables.
+        Parameters
+        ----------
+        of : value, default=None
+            The value that is predicted. None is the last observed value, if likelihoods are tables.
 
+        Returns
+        -------
+        str
+            The lines.
+
+        Examples
+        --------
         >>> coins = Hypotheses({"fair": 0.9, "bent": 0.1}, {"fair": {"h": 0.5, "t": 0.5}, "bent": {"h": 0.9, "t": 0.1}})
         >>> print(coins.observe(["h"] * 11).history_text())
         posterior after 0 to 11 observations (a whole block is 1)
@@ -328,7 +401,18 @@ class Hypotheses:
         return "\n".join(line.rstrip() for line in lines)
 
     def history_svg(self, of: Any = None) -> str:
-        """Return the history as the text of an SVG file: the posteriors, and below them the predictions of a value."""
+        """Return the history as the text of an SVG file: the posteriors, and below them the predictions of a value.
+
+        Parameters
+        ----------
+        of : value, default=None
+            The value that is predicted. None is the last observed value, if likelihoods are tables.
+
+        Returns
+        -------
+        str
+            The SVG.
+        """
         predictions, predicted = self._drawn_predictions(of)
         charts = [_chart("Posterior of each hypothesis", "posterior", self._posteriors())]
         if predictions:

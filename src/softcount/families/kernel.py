@@ -14,22 +14,27 @@ from softcount.core.twofold import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.point_counts import PointCounts, ends_of, place_of, seen_points, steady
+from softcount.families.point_counts import PointCounts, ends_of, place_within, seen_points, steady
 from softcount.families.setting import FEW_ROWS, How, Hyper, NumberFacts, Params, Setting
 
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
 """Factors of Silverman's bandwidth that `auto` tries."""
 FEW_POINTS = 96
-"""Points up to which all pairs are compared in two classes; beyond, neighbours are joined."""
+"""Points up to which cells are finest, and all pairs are compared in two classes; beyond, neighbours are joined."""
 ROOT_TWO_PI = sqrt(2 * np.pi)
-FINEST = 1 / 6
-"""Width of the cells near the points, as a share of the smallest bandwidth."""
+FINEST = 1 / 16, 1 / 8
+"""Width of the cells near few points and near many, as a share of the smallest bandwidth.
+
+Posteriors of few points then agree with plain kernel sums to 0.001.
+"""
 FAR = 4.0
-"""Bandwidths from any point beyond which cells may be wide."""
+"""Bandwidths from any point beyond which cells are wide, if there are too many cells up to `WIDEST`."""
 WIDEST = 7.0
 """Bandwidths beyond which a kernel is zero in double precision."""
 MOST_CELLS = 1024
+BEND = 1.0
+"""Largest change of the rise between neighbouring cells: beyond, the density has a step there and no slope."""
 ROUNDED = 0.5
 """Smallest bandwidth, as a share of the smallest gap between points: rounded numbers are not spikes."""
 
@@ -40,9 +45,11 @@ class Kernel(PointCounts, Struct, frozen=True):
 
     Rules and kernels are those of `sc.KernelDensity`. "auto" is Silverman's bandwidth of every class times the factor,
     from 2 down to 1/128, with the best leave-one-out classification. If no number is below zero, the mass of kernels
-    there is reflected. The density is averaged over cells of a sixth of the smallest bandwidth, wider if that would
-    take more than 1,024. A prior of `a` adds `a` rows, half of them distributed as all rows together and half
-    uniformly. There is no likelihood for EM: classes must be known.
+    there is reflected. A prior of `a` adds `a` rows, half of them distributed as all rows together and half uniformly.
+    There is no likelihood for EM: classes must be known.
+
+    The mass of the kernels is computed for cells of an eighth of the smallest bandwidth (a sixteenth for up to 96
+    numbers), wider if that would take more than 1,024. Within a cell the logarithm of the density is a line.
     """
 
     bandwidth: Any = AUTO
@@ -75,7 +82,7 @@ class Kernel(PointCounts, Struct, frozen=True):
             hyper["factor"] = np.array(factor)
         whole, widths = max(float(hyper["whole"] * hyper["factor"]), least), self._widths(counts, hyper)
         edges = _cells(points[seen], float(min(whole, *widths)), float(max(whole, *widths)))
-        hyper |= {"edges": edges, "place": place_of(points, edges)}
+        hyper |= {"edges": edges, "place": place_within(points, edges)}
         shares = self._smooth(pooled[None], hyper, np.array([whole]))[0]
         return hyper | {"alpha": rows * (shares + np.diff(edges) / (edges[-1] - edges[0])) / 2.0}
 
@@ -105,6 +112,26 @@ class Kernel(PointCounts, Struct, frozen=True):
         shares = np.where(total > 0, raw / np.where(total > 0, total, 1.0), even)
         return self.with_cells(shares, hyper, how) | {"bandwidth": widths}
 
+    def rises(self, params: Params) -> np.ndarray:
+        """Return half the difference of the log-densities of both neighbours, for cells as wide as these."""
+        shares, width = params["probability"], np.diff(params["edges"][0])
+        found = np.zeros_like(shares)
+        if len(width) > 2:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = np.diff(np.log(shares), axis=1)
+                bends = np.abs(np.diff(steps, axis=1))
+            even = np.abs(np.diff(width)) <= 1e-6 * width[1:]
+            smooth = (bends <= BEND) & even[1:] & even[:-1]
+            found[:, 1:-1] = np.where(smooth, (steps[:, 1:] + steps[:, :-1]) / 2, 0.0)
+        return found
+
+    def private(self, params: Params, setting: Setting) -> Params:
+        edges, points = np.asarray(params["edges"], float), np.array(setting.levels)
+        return dict(params) | {"place": np.tile(place_within(points, edges[0]), (len(edges), 1))}
+
+    def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
+        return Family.slope(self, stats, params, hyper, how)  # a share also moves the rises of its neighbours
+
     def _smooth(self, counts: np.ndarray, hyper: Hyper, widths: np.ndarray) -> np.ndarray:
         """Return (groups x cells) shares of the cells under a kernel on every point.
 
@@ -130,7 +157,7 @@ class Kernel(PointCounts, Struct, frozen=True):
         params, widths = self.estimate(stats, hyper, "mean"), np.diff(hyper["edges"])
         rows, weight = counts.sum(axis=1, keepdims=True), float(hyper["alpha"].sum())
         own = float(named_kernel(self.kernel).pdf(np.zeros(1))[0]) / params["bandwidth"][:, None]
-        density = params["probability"][:, place] * (rows + weight) / widths[place]
+        density = np.exp(self.log_density(hyper["points"], params).T) * (rows + weight)
         without = np.maximum(density - own, (hyper["alpha"] / widths)[place]) / np.maximum(rows + weight - 1.0, 1e-300)
         return float((counts * np.log(np.maximum(without, 1e-300))).sum())
 
@@ -184,14 +211,14 @@ def best_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, leas
 
 def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:
     """Return edges of narrow cells near the points and wide ones elsewhere; none below zero if no number is."""
-    width = finest * FINEST
+    width, far = finest * FINEST[len(points) > FEW_POINTS], WIDEST
     while True:
-        low, high = np.floor((points - FAR * widest) / width), np.ceil((points + FAR * widest) / width)
+        low, high = np.floor((points - far * widest) / width), np.ceil((points + far * widest) / width)
         new = np.flatnonzero(np.concatenate([[True], low[1:] > np.maximum.accumulate(high)[:-1]]))
         ends = np.append(new[1:], len(points)) - 1
         if (np.maximum.accumulate(high)[ends] - low[new] + 1).sum() <= MOST_CELLS:
             break
-        width *= 2.0
+        width, far = (width, FAR) if far > FAR else (width * 2.0, FAR)
     last = np.maximum.accumulate(high)[ends]
     edges = np.concatenate([np.arange(a, b + 1) for a, b in zip(low[new], last, strict=True)]) * width
     if points[0] >= 0:

@@ -1,7 +1,7 @@
 """Numbers counted at each distinct value, for densities of any shape.
 
 Statistics are the rows at every point of the column (`table.counted_points`), so counts that add, subtract and save
-decide bins, cut points and kernels. The density is constant within cells, which all groups share.
+decide bins, cut points and kernels. The density is constant or exponential within cells, which all groups share.
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params
 from softcount.table.schema import CountedPoints, Field, Key, Kind
 
 LARGEST = 1e300
+TINY = 1e-9
+"""Replaces a rise of 0: to every digit the same density, and no division by 0."""
 FORGOTTEN = 1e-12
 """Share of all rows below which the rows at a point are the rounding error of removed rows."""
 
 
 class PointCounts(Family):
-    """A density that is constant within cells: `probability` of each cell between two of its `edges`, in every group.
+    """A density on cells: `probability` of each cell between two of its `edges`, in every group.
+
+    Within a cell it is constant, or exponential if the family has `rises`.
 
     Outside the edges it decays as slowly as Cauchy's density, by the same law in every group, with the share `beyond`
     of the outermost cell. A number far away therefore keeps the odds of that cell; draws are never from there.
@@ -53,6 +57,13 @@ class PointCounts(Family):
     observed = Categorical.observed
     proper = Shares.proper
     divergence = Shares.divergence
+
+    def rises(self, params: Params) -> np.ndarray | None:
+        """Return the (groups x cells) rise of the log-density from edge to edge of each cell; None if it is constant.
+
+        The outermost cells have no rise, because the density beyond continues that of the cell.
+        """
+        return None
 
     # -- setting up
 
@@ -122,8 +133,13 @@ class PointCounts(Family):
     def completed(self, stats: Twofold, params: Params) -> float:
         if not stats.shape[-1]:
             return 0.0
-        held = _per_cell(np.maximum(stats.value, 0.0), params)
-        return float((xlogy(held, params["probability"]) + held * _inside(params)).sum())
+        rows, rises = np.maximum(stats.value, 0.0), self.rises(params)
+        held = _per_cell(rows, params)
+        found = xlogy(held, params["probability"]) + held * _inside(params, rises)
+        if rises is None:
+            return float(found.sum())
+        cell = params["place"][0].astype(np.int64)
+        return float(found.sum() + (rows * rises[:, cell] * (params["place"] - cell - 0.5)).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         held = _per_cell(np.maximum(stats.value, 0.0), params) + prior_counts(hyper, self.meant(how))
@@ -152,27 +168,42 @@ class PointCounts(Family):
     # -- scoring
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        edges, shares = params["edges"][0], params["probability"]
+        return self.log_density(column, params)
+
+    def log_density(self, column: np.ndarray, params: Params) -> np.ndarray:
+        """Return (rows x groups) log-densities; 0 where missing."""
+        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
         if len(edges) < 2:
             return np.zeros((len(column), len(shares)))
-        table = np.concatenate([_heights(params), np.zeros((len(shares), 1))], axis=1).T
+        table = np.concatenate([_heights(params, rises), np.zeros((len(shares), 1))], axis=1).T
         cell = np.searchsorted(edges, column, side="right")
         cell[column == edges[-1]] -= 1
         missing = np.isnan(column)
         cell[missing] = len(table) - 1
         scored = table[cell]
+        if rises is not None:
+            inside = np.flatnonzero((cell > 0) & (cell < len(edges)))
+            at = cell[inside] - 1
+            scored[inside] += rises.T[at] * ((column[inside] - edges[at]) / np.diff(edges)[at] - 0.5)[:, None]
         for out, off in ((column < edges[0], edges[0] - column), (column > edges[-1], column - edges[-1])):
             if out.any():
                 scored[out] -= 2.0 * np.log1p(np.minimum(off[out] / _reach(edges), LARGEST))[:, None]
         return np.asarray(scored)
 
     def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        x, edges, heights = Cell(keys[0]), params["edges"][0], _heights(params)
+        x, edges, rises = Cell(keys[0]), params["edges"][0], self.rises(params)
+        heights = _heights(params, rises)
         if len(edges) < 2:
             return None
         # The last cell includes its upper edge.
         code = IntervalCode(keys[0], np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
-        inside = LookUp(code, clamp(np.concatenate([np.zeros((1, len(heights))), heights.T])))
+        none = np.zeros((1, len(heights)))
+        inside: Formula = LookUp(code, clamp(np.concatenate([none, heights.T])))
+        if rises is not None:  # a line in each cell; from the first edge, so that few digits are lost
+            slopes, middle = rises / np.diff(edges), (edges[1:] + edges[:-1]) / 2 - edges[0]
+            heights[:, 1:-1] -= slopes * middle
+            inside = LookUp(code, clamp(np.concatenate([none, heights.T])))
+            inside += LookUp(code, np.concatenate([none, none, slopes.T, none])) * (x - edges[0])
         low, high, reach = map(formula, (edges[0], edges[-1], _reach(edges)))
         below, above = log1p((low - x) / reach) * 2.0, log1p((x - high) / reach) * 2.0
         outside = Choose((Compare("<", high, x),), inside - above, inside)
@@ -191,34 +222,49 @@ class PointCounts(Family):
     # -- answers
 
     def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        edges, shares = params["edges"][0], params["probability"]
+        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
         if len(edges) < 2:
             return np.full(len(groups), np.nan)
         ends = np.cumsum(shares, axis=1)[groups]
         cell = (rng.random(len(groups))[:, None] * ends[:, -1:] >= ends).sum(axis=1)
-        return np.asarray(edges[cell] + rng.random(len(groups)) * np.diff(edges)[cell])
+        part = rng.random(len(groups))
+        if rises is not None:
+            rise = np.where(rises == 0, TINY, rises)[groups, cell]
+            part = np.clip(np.log1p(part * np.expm1(rise)) / rise, 0.0, 1.0)
+        return np.asarray(edges[cell] + part * np.diff(edges)[cell])
 
     def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        edges, shares = params["edges"][0], params["probability"]
+        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
         if len(edges) < 2:
             return np.full(len(shares), np.nan), np.full(len(shares), np.nan)
-        about = edges[0] + (edges[-1] - edges[0]) / 2
-        middle, width = (edges[:-1] + np.diff(edges) / 2) - about, np.diff(edges)
-        mean = shares @ middle
-        return about + mean, np.maximum(shares @ (middle**2 + width**2 / 12) - mean**2, 0.0)
+        about, width = edges[0] + (edges[-1] - edges[0]) / 2, np.diff(edges)
+        off, spread = _moments_within(np.zeros_like(shares) if rises is None else rises)
+        middle = (edges[:-1] + width / 2) - about + off * width
+        mean = (shares * middle).sum(axis=1)
+        return about + mean, np.maximum((shares * (middle**2 + spread * width**2)).sum(axis=1) - mean**2, 0.0)
 
     def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        edges, shares = params["edges"][0], params["probability"]
+        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
         start = np.zeros((len(shares), 1))
         if above:
             ends = np.concatenate([start, np.cumsum(shares[:, ::-1], axis=1)], axis=1)[:, ::-1]
         else:
             ends = np.concatenate([start, np.cumsum(shares, axis=1)], axis=1)
-        return np.array([np.interp(x, edges, row) for row in ends])
+        if rises is None or not edges[0] < x < edges[-1]:
+            return np.array([np.interp(x, edges, row) for row in ends])
+        cell = int(np.searchsorted(edges, x, side="right")) - 1
+        part, rise = (x - edges[cell]) / (edges[cell + 1] - edges[cell]), rises[:, cell]
+        if above:
+            part, rise = 1.0 - part, -rise
+        rise = np.where(rise == 0, TINY, rise)
+        return np.asarray(ends[:, cell + above] + shares[:, cell] * (np.expm1(rise * part) / np.expm1(rise)))
 
     def entropy(self, params: Params) -> np.ndarray:
-        shares = params["probability"]
-        return np.asarray(-(xlogy(shares, shares) + shares * _inside(params)).sum(axis=-1))
+        shares, rises = params["probability"], self.rises(params)
+        found = xlogy(shares, shares) + shares * _inside(params, rises)
+        if rises is not None:
+            found += shares * rises * _moments_within(rises)[0]
+        return np.asarray(-found.sum(axis=-1))
 
     def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
         return np.asarray(~np.isnan(column))
@@ -273,8 +319,8 @@ def _points(setting: Setting) -> CountedPoints:
     return CountedPoints(cast("tuple[float, ...]", setting.levels), setting.step)
 
 
-def _inside(params: Params) -> np.ndarray:
-    """Return the log-density of a row in a cell minus the log-share of the cell.
+def _inside(params: Params, rises: np.ndarray | None = None) -> np.ndarray:
+    """Return the log-density in the middle of a cell minus the log-share of the cell.
 
     The outermost cells reserve a part for numbers beyond.
     """
@@ -283,14 +329,27 @@ def _inside(params: Params) -> np.ndarray:
     if logs.shape[-1]:
         logs[..., 0] += np.log1p(-beyond)
         logs[..., -1] += np.log1p(-beyond)
+    if rises is not None:  # the integral of exp(rise * u) for u from -1/2 to 1/2 is 2 sinh(rise / 2) / rise
+        size = np.maximum(np.abs(rises), TINY)
+        logs -= size / 2 + np.log(-np.expm1(-size) / size)
     return np.asarray(logs)
 
 
-def _heights(params: Params) -> np.ndarray:
-    """Return (groups x cells) log-densities, preceded and followed by those just outside the outer edges."""
+def _moments_within(rises: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean (from the middle) and variance in a cell of width 1, by the rise of its log-density."""
+    small = np.abs(rises) < 0.02
+    rise = np.where(small, 1.0, rises)
+    mean = np.where(small, rises / 12 - rises**3 / 720, 0.5 / np.tanh(rise / 2) - 1 / rise)
+    with np.errstate(over="ignore"):
+        variance = np.where(small, 1 / 12 - rises**2 / 240, 1 / rise**2 - 0.25 / np.sinh(rise / 2) ** 2)
+    return mean, variance
+
+
+def _heights(params: Params, rises: np.ndarray | None = None) -> np.ndarray:
+    """Return (groups x cells) log-densities in the middle, between those just outside the outer edges."""
     edges, shares, beyond = params["edges"][0], params["probability"], params["beyond"]
     with np.errstate(divide="ignore"):
-        inside = np.log(shares) + _inside(params)
+        inside = np.log(shares) + _inside(params, rises)
         tails = np.log(shares[:, [0, -1]]) + np.log(beyond)[:, None] - np.log(_reach(edges))
     return np.concatenate([tails[:, :1], inside, tails[:, 1:]], axis=1)
 
@@ -317,6 +376,16 @@ def place_of(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return the cell of each point."""
     found = np.searchsorted(edges, points, side="right") - 1
     return np.clip(found, 0, max(len(edges) - 2, 0)).astype(np.float64)
+
+
+def place_within(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the cell of each point plus the part of the cell below the point."""
+    cell = place_of(points, edges)
+    if len(edges) < 2:
+        return cell
+    at = cell.astype(np.int64)
+    part = np.clip((points - edges[at]) / np.diff(edges)[at], 0.0, 1.0)
+    return np.asarray(np.minimum(cell + part, np.nextafter(cell + 1.0, 0.0)))
 
 
 def ends_of(points: np.ndarray, step: float) -> tuple[float, float]:

@@ -56,7 +56,13 @@ class Distribution(Struct, frozen=True, eq=False):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def describe(self) -> str:
-        """Describe the distribution in one line."""
+        """Describe the distribution in one line.
+
+        Returns
+        -------
+        str
+            Estimate, interval, and the data that the distribution is worth.
+        """
         return repr(self)
 
     @property

@@ -14,13 +14,38 @@ from softcount.priors.predictive import Belief, NegativeBinomial, counts_of, log
 
 
 class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
-    """Distribution of a Poisson rate, worth `rate` prior rows with a total of `shape`.
+    r"""Gamma distribution of a Poisson rate, worth `rate` prior rows with a total of `shape`.
 
+    .. math:: p(\lambda) = \frac{b^a}{\Gamma(a)} \lambda^{a - 1} e^{-b \lambda}
+
+    with a = `shape` and b = `rate`. The next count has a negative binomial distribution.
+
+    Parameters
+    ----------
+    shape : float or array of shape (n_groups,)
+        Prior total of the counts, 0 or more.
+    rate : float or array of shape (n_groups,)
+        Prior rows, 0 or more.
+
+    See Also
+    --------
+    softcount.families.Poisson : The column that it is the prior of.
+    Beta : The share of successes.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013). Bayesian Data
+       Analysis, third edition. Chapman and Hall. Section 2.6.
+
+    Examples
+    --------
     >>> after = Gamma(2, 1).update(total=10, rows=4)
     >>> after
     Gamma(shape=12.0, rate=5.0)
     >>> after.mean, after.mode
     (2.4, 2.2)
+    >>> after.describe()
+    'a rate of 2.4 (1.24 to 3.936 with 95 %), worth a total of 12 over 5 rows'
     """
 
     shape: Number
@@ -35,7 +60,19 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
     def update(self, total: Given = None, rows: Given = None, *, values: Given = None, weights: Given = None) -> Gamma:
         """Return the posterior after these counts: a total over rows, or the values themselves.
 
-        Values have the rows on the last axis. NaN is missing, and a weight of 2 counts the value twice.
+        Parameters
+        ----------
+        total, rows : float or array of shape (n_groups,), default=None
+            Sum of the counts, and number of rows.
+        values : array of shape (..., n_rows), default=None
+            The counts, rows on the last axis. NaN is missing.
+        weights : array of shape (..., n_rows), default=None
+            Weights of the values: 2 counts a value twice.
+
+        Returns
+        -------
+        Gamma
+            The distribution given these rows too.
         """
         added, seen, _ = _tally(total, rows, values, weights)
         return Gamma(self.shape + added, self.rate + seen)
@@ -62,13 +99,11 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         return plain(self.mean / self.rate)
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of each rate in x, per group."""
         self._proper()
         points, shape, rate = against(x, self.shape, self.rate)
         return plain(np.exp(log_gamma_pdf(points * rate, shape)) * rate)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """Return the ends of an equal-tailed interval that holds the rate with this probability."""
         from scipy.special import gammainccinv, gammaincinv
 
         self._proper()
@@ -93,6 +128,24 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         A total does not determine the sum of log(x!), so it is left out: give it as `log_factorials`, or give the
         values. It is the same for every prior, so comparisons do not need it.
 
+        Parameters
+        ----------
+        total, rows : float or array of shape (n_groups,), default=None
+            Sum of the counts, and number of rows.
+        log_factorials : float or array of shape (n_groups,), default=0.0
+            Sum of log(x!) over the rows.
+        values : array of shape (..., n_rows), default=None
+            The counts, rows on the last axis. NaN is missing.
+        weights : array of shape (..., n_rows), default=None
+            Weights of the values: 2 counts a value twice.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+
+        Examples
+        --------
         >>> round(float(np.exp(Gamma(1, 1).log_evidence(values=[0]))), 6)
         0.5
         """
@@ -106,17 +159,25 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw n_samples rates, groups first."""
+        """Draw rates from the distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_groups, n_samples)
+            The rates.
+        """
         self._proper()
         _, shape, rate = against([0.0], self.shape, self.rate)
         return np.random.default_rng(random_state).gamma(shape, 1 / rate, size=(*np.shape(self.shape), n_samples))
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        >>> Gamma(12, 5).describe()
-        'a rate of 2.4 (1.24 to 3.936 with 95 %), worth a total of 12 over 5 rows'
-        """
         worth = f"worth a total of {shown(self.shape)} over {shown(self.rate)} rows"
         if np.any(np.asarray(self.shape) == 0) or np.any(np.asarray(self.rate) == 0):
             return f"a rate, {worth}"

@@ -133,18 +133,48 @@ class MeanAndSpread(Belief[Next], frozen=True, eq=False):
 
 
 class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
-    """Joint distribution of the mean and the variance of a normal column.
+    r"""Joint distribution of the mean and the variance of a normal column.
 
-    It is worth `kappa` prior rows for the mean `mean`, and `nu` prior rows for the variance `variance`. `kappa=0`
-    leaves the mean to the data, `nu=0` the variance. Both 0 is the limit of ever weaker priors, not the prior 1 /
-    variance of the textbooks: that is `kappa=0, nu=-1`, after which the interval of the mean is the classical t
-    interval.
+    .. math:: \sigma^2 \sim \nu s^2 / \chi^2_\nu, \qquad \mu \mid \sigma^2 \sim N(m, \sigma^2 / \kappa)
 
+    with m = `mean` and s² = `variance`. It is worth `kappa` prior rows for the mean, and `nu` prior rows for the
+    variance. The next row has Student's t distribution. `kappa=0` leaves the mean to the data, `nu=0` the variance.
+    Both 0 is the limit of ever weaker priors, not the prior 1 / variance of the textbooks: that is `kappa=0, nu=-1`,
+    after which the interval of the mean is the classical t interval.
+
+    Parameters
+    ----------
+    mean : float or array of shape (n_groups,)
+        Expected mean.
+    kappa : float or array of shape (n_groups,)
+        Prior rows for the mean, 0 or more.
+    nu : float or array of shape (n_groups,)
+        Prior rows for the variance, 0 or more (or -1 with `kappa` 0).
+    variance : float or array of shape (n_groups,)
+        Variance in the prior rows.
+
+    See Also
+    --------
+    NormalKnownVariance : The variance is known.
+    NormalInverseWishart : Several columns.
+    softcount.families.Normal : The column that it is the prior of.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013). Bayesian Data
+       Analysis, third edition. Chapman and Hall. Section 3.3.
+    .. [2] K. P. Murphy (2007). "Conjugate Bayesian analysis of the Gaussian distribution". Technical report, University
+       of British Columbia.
+
+    Examples
+    --------
     >>> after = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4).update(values=[9.0, 11.0, 10.0])
     >>> after
     NormalInverseChi2(mean=7.5, kappa=4.0, nu=4.0, variance=20.25)
     >>> [round(end, 3) for end in after.interval()]
     [1.253, 13.747]
+    >>> after.describe()
+    'a mean of 7.5, worth 4 rows, and a variance of 20.25, worth 4 rows'
     """
 
     variance: Number
@@ -166,9 +196,21 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
         mean: Given = None,
         sum_squares: Given = None,
     ) -> NormalInverseChi2:
-        """Return the posterior after these values (rows last, NaN is missing), or after their moments.
+        """Return the posterior after these values, or after their moments.
 
-        A weight of 2 counts the value twice. `sum_squares` is the sum of squared differences from the mean of the rows.
+        Parameters
+        ----------
+        values : array of shape (..., n_rows), default=None
+            The values, rows on the last axis. NaN is missing.
+        weights : array of shape (..., n_rows), default=None
+            Weights of the values: 2 counts a value twice.
+        rows, mean, sum_squares : float or array of shape (n_groups,), default=None
+            Number of rows, their mean, and the sum of squared differences from it.
+
+        Returns
+        -------
+        NormalInverseChi2
+            The distribution given these rows too.
         """
         seen = moments(values, weights, rows, mean, sum_squares)
         kappa, nu = self.kappa + seen.rows, self.nu + seen.rows
@@ -199,7 +241,18 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
         return plain(self._squares / (nu - 2))
 
     def variance_interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """Return the ends of an equal-tailed interval that holds the variance with this probability."""
+        """Return the ends of an equal-tailed interval that holds the variance.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of float or ndarray of shape (n_groups,)
+            The lower and the upper end.
+        """
         from scipy.special import gammainccinv, gammaincinv
 
         self._known_variance()
@@ -217,6 +270,18 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
     ) -> Number:
         """Return the log marginal likelihood of these values.
 
+        Parameters
+        ----------
+        values, weights, rows, mean, sum_squares : array, default=None
+            The values or their moments, as in `update`.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+
+        Examples
+        --------
         >>> prior = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4)
         >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
         True
@@ -233,7 +298,20 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw n_samples pairs of a mean and a variance, groups first."""
+        """Draw pairs of a mean and a variance.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        tuple of ndarray of shape (n_samples,) or (n_groups, n_samples)
+            The means and the variances.
+        """
         kappa = self._known_kappa()
         self._known_variance()
         rng, size = np.random.default_rng(random_state), (*np.shape(self.mean), n_samples)
@@ -243,11 +321,6 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
         return np.expand_dims(self.mean, -1) + spread * rng.standard_normal(size), variances
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        >>> NormalInverseChi2(mean=7.5, kappa=4, nu=4, variance=20.25).describe()
-        'a mean of 7.5, worth 4 rows, and a variance of 20.25, worth 4 rows'
-        """
         return (
             f"a mean of {shown(self.mean)}, worth {shown(self.kappa)} rows, "
             f"and a variance of {shown(self.variance)}, worth {shown(self.nu)} rows"
@@ -270,13 +343,38 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
 
 
 class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
-    """Distribution of the mean of a normal column with known `variance`: itself a normal distribution.
+    r"""Distribution of the mean of a normal column with known `variance`: itself a normal distribution.
 
-    `mean_variance` is the variance of the mean; infinite leaves the mean to the data.
+    .. math:: \mu \sim N(m, v), \qquad x \mid \mu \sim N(\mu, \sigma^2)
 
+    with m = `mean`, v = `mean_variance` and σ² = `variance`.
+
+    Parameters
+    ----------
+    mean : float or array of shape (n_groups,)
+        Expected mean.
+    mean_variance : float or array of shape (n_groups,)
+        Variance of the mean; infinite leaves the mean to the data.
+    variance : float or array of shape (n_groups,)
+        Known variance of the rows.
+
+    See Also
+    --------
+    NormalInverseChi2 : The variance is learned too.
+    softcount.families.Normal : The column that it is the prior of.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013). Bayesian Data
+       Analysis, third edition. Chapman and Hall. Section 2.5.
+
+    Examples
+    --------
     >>> after = NormalKnownVariance(mean=0, mean_variance=1, variance=2).update(values=[3.0, 5.0])
     >>> after.mean, after.mean_variance
     (2.0, 0.5)
+    >>> after.describe()
+    'a mean of 2, give or take 0.7071; the variance is known to be 2'
     """
 
     mean: Number
@@ -291,9 +389,21 @@ class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
     def update(
         self, values: Given = None, *, weights: Given = None, rows: Given = None, mean: Given = None
     ) -> NormalKnownVariance:
-        """Return the posterior after these values (rows last, NaN is missing), or after `rows` rows with this `mean`.
+        """Return the posterior after these values, or after a number of rows with this mean.
 
-        A weight of 2 counts the value twice.
+        Parameters
+        ----------
+        values : array of shape (..., n_rows), default=None
+            The values, rows on the last axis. NaN is missing.
+        weights : array of shape (..., n_rows), default=None
+            Weights of the values: 2 counts a value twice.
+        rows, mean : float or array of shape (n_groups,), default=None
+            Number of rows, and their mean.
+
+        Returns
+        -------
+        NormalKnownVariance
+            The distribution given these rows too.
         """
         seen = moments(values, weights, rows, mean, None if values is not None else 0.0)
         prior, known = np.asarray(self.mean_variance), np.asarray(self.variance)
@@ -324,7 +434,18 @@ class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
         mean: Given = None,
         sum_squares: Given = None,
     ) -> Number:
-        """Return the log marginal likelihood of these values."""
+        """Return the log marginal likelihood of these values.
+
+        Parameters
+        ----------
+        values, weights, rows, mean, sum_squares : array, default=None
+            The values or their moments, as in `NormalInverseChi2.update`.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+        """
         self._proper()
         n, centre, squares = moments(values, weights, rows, mean, sum_squares)
         weight = n * self.mean_variance / np.asarray(self.variance)
@@ -335,17 +456,25 @@ class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw n_samples means, groups first."""
+        """Draw means from the distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_groups, n_samples)
+            The means.
+        """
         self._proper()
         noise = np.random.default_rng(random_state).standard_normal((*np.shape(self.mean), n_samples))
         return np.expand_dims(self.mean, -1) + np.expand_dims(np.sqrt(self.mean_variance), -1) * noise
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        >>> NormalKnownVariance(2, 0.5, 2).describe()
-        'a mean of 2, give or take 0.7071; the variance is known to be 2'
-        """
         spread = shown(plain(np.sqrt(self.mean_variance)))
         known = f"the variance is known to be {shown(self.variance)}"
         return f"a mean of {shown(self.mean)}, give or take {spread}; {known}"

@@ -12,24 +12,38 @@ from softcount.errors import DataError
 
 
 class Older(Struct, frozen=True):
-    """A prior made of the counts of an older model, each worth `weight` new rows, in addition to `prior`.
+    """A prior made of the counts of an older model, in addition to another prior.
+
+    Use it if older data are worth less than new data, or come from another place. An older row counts `weight` new
+    rows.
 
     Parameters
     ----------
     model : fitted NaiveBayes, Classifier or Mixture
         The older model. Its columns are matched by name.
     weight : float, default=1.0
-        What a row of the older model counts; 0 ignores it.
+        Weight of a row of the older model; 0 ignores it.
     prior : float, str or prior, default=1.0
         The prior that is added to the counts.
+
+    See Also
+    --------
+    expert_prior : A prior made of beliefs.
+    Dirichlet : Prior counts of one column.
+
+    References
+    ----------
+    .. [1] J. G. Ibrahim and M.-H. Chen (2000). "Power prior distributions for regression models". Statistical Science
+       15 (1), 46-60.
 
     Examples
     --------
     >>> import softcount as sc
     >>> older = sc.NaiveBayes().fit({"Sky": ["grey", "blue"] * 50}, ["rain", "sun"] * 50)
-    >>> model = sc.NaiveBayes(prior=Older(older, weight=0.1)).fit({"Sky": ["grey", "blue"]}, ["sun", "sun"])
-    >>> model.params_["Sky"]["probability"].round(2).tolist()
-    [[0.86, 0.14], [0.22, 0.78]]
+    >>> prior = sc.priors.Older(older, weight=0.1)
+    >>> model = sc.NaiveBayes(prior=prior).fit({"Sky": ["grey", "blue"]}, ["sun", "rain"])
+    >>> model.params_["Sky"]["probability"].round(2).tolist()  # blue and grey, with 5 older and 1 new row each
+    [[0.25, 0.75], [0.75, 0.25]]
     """
 
     model: Any

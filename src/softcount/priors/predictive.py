@@ -58,13 +58,34 @@ class Belief(Distribution, Generic[Next], frozen=True, eq=False):
         raise NotImplementedError
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of each possible mean in x (for a block, columns last), per group."""
+        """Return the density of the expected value of a row: a mean, or a rate.
+
+        Parameters
+        ----------
+        x : float or array
+            Possible means or rates; for a block of columns, columns last.
+
+        Returns
+        -------
+        float or ndarray
+            Densities, groups first.
+        """
         return self._location().pdf(x)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """Return the ends of an equal-tailed interval that holds the mean with this probability.
+        """Return the ends of an equal-tailed interval that holds the expected value of a row: a mean, or a rate.
 
-        For a block, the interval is that of each mean alone.
+        For a block of columns, the interval is that of each mean alone.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of float or ndarray
+            The lower and the upper end.
         """
         return self._location().interval(level)
 
@@ -73,11 +94,33 @@ class Belief(Distribution, Generic[Next], frozen=True, eq=False):
     @overload
     def predict(self, x: ArrayLike) -> Number: ...
     def predict(self, x: ArrayLike | None = None) -> Next | Number:
-        """Return the distribution of the next row, or its density at x (for a count its probability), per group."""
+        """Return the distribution of the next row, or its density at a point.
+
+        Parameters
+        ----------
+        x : float or array, default=None
+            Points. None returns the distribution itself.
+
+        Returns
+        -------
+        distribution, float or ndarray
+            The distribution, with `pdf`, `quantile` and `interval`; or densities (for counts, probabilities).
+        """
         return self._next() if x is None else self._next().pdf(x)
 
     def predict_log(self, x: ArrayLike) -> Number:
-        """Return the log-density of the next row at x, per group; for a count, -inf if x is not a count."""
+        """Return the log-density of the next row.
+
+        Parameters
+        ----------
+        x : float or array
+            Points; -inf is returned where a count is expected and `x` is not a count.
+
+        Returns
+        -------
+        float or ndarray
+            Log-densities, groups first.
+        """
         return self._next().log_pdf(x)
 
 

@@ -28,13 +28,38 @@ from softcount.priors.predictive import log_gamma_pdf
 
 
 class Beta(Distribution, frozen=True, eq=False):
-    """Distribution of a share, worth `alpha` prior successes and `beta` prior failures.
+    r"""Beta distribution of a share, worth `alpha` prior successes and `beta` prior failures.
 
-    Beta(1, 1) is uniform. Beta(0, 0) is improper and has no mean before data are added.
+    .. math:: p(\theta) = \frac{\theta^{\alpha - 1} (1 - \theta)^{\beta - 1}}{B(\alpha, \beta)}
 
+    Use it for the probability of success of a trial. Beta(1, 1) is uniform. Beta(0, 0) is improper and has no mean
+    before data are added.
+
+    Parameters
+    ----------
+    alpha : float or array of shape (n_groups,)
+        Prior successes, 0 or more.
+    beta : float or array of shape (n_groups,)
+        Prior failures, 0 or more.
+
+    See Also
+    --------
+    Dirichlet : Shares of several categories.
+    Expert : The same belief as "n of m".
+    softcount.families.Bernoulli : The column that it is the prior of.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013). Bayesian Data
+       Analysis, third edition. Chapman and Hall. Chapter 2.
+
+    Examples
+    --------
     >>> after = Beta(5, 3).update(successes=1, failures=2)
     >>> after
     Beta(alpha=6.0, beta=5.0)
+    >>> after.describe()
+    'a share of 0.5455 (0.2624 to 0.8129 with 95 %), worth 6 successes and 5 failures'
     >>> round(after.mode, 6), round(after.predict(), 6)
     (0.555556, 0.545455)
     >>> Beta(1, 1).update(successes=[3, 0], failures=[1, 2]).mean.round(3).tolist()   # two groups
@@ -49,7 +74,18 @@ class Beta(Distribution, frozen=True, eq=False):
         self._settle(alpha=counts, beta=counts)
 
     def update(self, successes: ArrayLike = 0.0, failures: ArrayLike = 0.0) -> Beta:
-        """Return the posterior: the counts are added. Arrays hold one count per group."""
+        """Return the posterior: the counts are added.
+
+        Parameters
+        ----------
+        successes, failures : float or array of shape (n_groups,), default=0.0
+            Numbers of trials.
+
+        Returns
+        -------
+        Beta
+            The distribution given these trials too.
+        """
         won, lost = nonnegative("successes", successes), nonnegative("failures", failures)
         return Beta(self.alpha + won, self.beta + lost)
 
@@ -86,7 +122,18 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(mean * (1 - mean) / (self.total + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of each share in x, per group; 0 outside 0 to 1."""
+        """Return the density of shares.
+
+        Parameters
+        ----------
+        x : float or array of shape (n_points,)
+            Shares.
+
+        Returns
+        -------
+        float or ndarray
+            Densities, groups first; 0 outside 0 to 1.
+        """
         from scipy.stats import beta
 
         self._proper()
@@ -94,7 +141,18 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(beta.pdf(points, a, b))
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """Return the ends of an equal-tailed interval that holds the share with this probability."""
+        """Return the ends of an equal-tailed interval that holds the share.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of float or ndarray of shape (n_groups,)
+            The lower and the upper end.
+        """
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
@@ -102,7 +160,18 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(betaincinv(self.alpha, self.beta, out)), plain(betainccinv(self.alpha, self.beta, out))
 
     def predict(self, success: bool = True) -> Number:
-        """Return the probability that the next trial is a success, or with `success=False` a failure."""
+        """Return the probability of the next trial's result.
+
+        Parameters
+        ----------
+        success : bool, default=True
+            Whether the result is a success.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The probability.
+        """
         if success not in (True, False):
             raise DataError(f"The next trial is a success or a failure, True or False, not {success!r}.")
         return self.mean if success else Beta(self.beta, self.alpha).mean
@@ -112,6 +181,18 @@ class Beta(Distribution, frozen=True, eq=False):
 
         For the probability of the counts in any order, add the logarithm of the binomial coefficient.
 
+        Parameters
+        ----------
+        successes, failures : float or array of shape (n_groups,), default=0.0
+            Numbers of trials.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+
+        Examples
+        --------
         >>> round(float(np.exp(Beta(1, 1).log_evidence(1, 2))), 6)   # 1/2 * 1/3 * 2/4
         0.083333
         """
@@ -122,17 +203,25 @@ class Beta(Distribution, frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw n_samples shares, groups first."""
+        """Draw shares from the distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_groups, n_samples)
+            The shares.
+        """
         self._proper()
         _, a, b = against([0.0], self.alpha, self.beta)
         return np.random.default_rng(random_state).beta(a, b, size=(*np.shape(self.alpha), n_samples))
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        >>> Beta(6, 5).describe()
-        'a share of 0.5455 (0.2624 to 0.8129 with 95 %), worth 6 successes and 5 failures'
-        """
         worth = f"worth {shown(self.alpha)} successes and {shown(self.beta)} failures"
         if np.any(np.asarray(self.alpha) == 0) or np.any(np.asarray(self.beta) == 0):
             return f"a share, {worth}"
@@ -153,17 +242,38 @@ AXES = ("group", "level")
 
 
 class Dirichlet(Distribution, frozen=True, eq=False):
-    """Distribution of the shares of several categories, worth `alpha` prior counts of each.
+    r"""Dirichlet distribution of the shares of several categories, worth `alpha` prior counts of each.
 
-    The last axis of `alpha` holds the categories; axes before it are groups. If `levels` names the categories, counts
-    may be given by name.
+    .. math:: p(\theta) = \frac{\Gamma(\sum_k \alpha_k)}{\prod_k \Gamma(\alpha_k)} \prod_k \theta_k^{\alpha_k - 1}
 
+    Parameters
+    ----------
+    alpha : array of shape (..., n_categories) or dict
+        Prior counts, 0 or more: categories on the last axis, groups before it; or by name.
+    levels : sequence, default=None
+        Names of the categories, in the order of `alpha`. With names, counts may be given by name.
+
+    See Also
+    --------
+    Beta : The share of one of two categories.
+    Expert : Prior counts of an expert.
+    softcount.families.Categorical : The column that it is the prior of.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013). Bayesian Data
+       Analysis, third edition. Chapman and Hall. Section 3.4.
+
+    Examples
+    --------
     >>> die = Dirichlet([1, 1, 1, 1, 1, 1]).update([3, 0, 0, 1, 0, 0])
     >>> die.predict().tolist()
     [0.4, 0.1, 0.1, 0.2, 0.1, 0.1]
     >>> candy = Dirichlet([2, 1], levels=("cherry", "lime")).update({"lime": 3})
     >>> candy.predict("lime")
     0.6666666666666666
+    >>> candy.describe()
+    'shares of 2 levels: cherry 0.3333, lime 0.6667, worth 6 counts'
     """
 
     own_axes = 1
@@ -201,8 +311,22 @@ class Dirichlet(Distribution, frozen=True, eq=False):
 
     @classmethod
     def symmetric(cls, concentration: float, levels: int | Sequence[Hashable]) -> Dirichlet:
-        """Return a Dirichlet with one prior count for every category; categories are given by number or by name.
+        """Return a Dirichlet with the same prior count for every category.
 
+        Parameters
+        ----------
+        concentration : float
+            The prior count.
+        levels : int or sequence
+            Number of categories, or their names.
+
+        Returns
+        -------
+        Dirichlet
+            The distribution.
+
+        Examples
+        --------
         >>> Dirichlet.symmetric(0.5, ["no", "yes"])
         Dirichlet(alpha=[0.5, 0.5], levels=('no', 'yes'))
         """
@@ -213,7 +337,18 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return cls(np.full(size, concentration, dtype=float), names)
 
     def update(self, counts: ArrayLike | Mapping[Any, float]) -> Dirichlet:
-        """Return the posterior: the counts are added. An array has the categories last; a mapping has them by name."""
+        """Return the posterior: the counts are added.
+
+        Parameters
+        ----------
+        counts : array of shape (..., n_categories) or dict
+            Counts of the categories, in order or by name.
+
+        Returns
+        -------
+        Dirichlet
+            The distribution given these rows too.
+        """
         return Dirichlet(self.alpha + self._check_counts(counts), self.levels)
 
     @property
@@ -247,7 +382,18 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return np.asarray(mean * (1 - mean) / (self.alpha.sum(axis=-1, keepdims=True) + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of shares x (categories last, summing to one), per group."""
+        """Return the density of sets of shares.
+
+        Parameters
+        ----------
+        x : array of shape (..., n_categories)
+            Shares of 0 or more that sum to 1.
+
+        Returns
+        -------
+        float or ndarray
+            Densities, groups first.
+        """
         self._proper()
         points = np.asarray(x, dtype=float)
         off = points.ndim == 0 or points.shape[-1] != self.alpha.shape[-1]
@@ -263,7 +409,18 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return plain(np.exp(each - log_gamma_pdf(total, total) + (points.shape[-1] - 1) * np.log(total)))
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each category alone, the ends of an equal-tailed interval that holds its share."""
+        """Return, for each category alone, the ends of an equal-tailed interval that holds its share.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of each interval.
+
+        Returns
+        -------
+        tuple of ndarray of shape (..., n_categories)
+            The lower and the upper end.
+        """
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
@@ -274,7 +431,18 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return betaincinv(self.alpha, rest, out), betainccinv(self.alpha, rest, out)
 
     def predict(self, level: Hashable | None = None) -> Number:
-        """Return the probability of each category for the next row, or of one category given by name or number."""
+        """Return the probability of each category for the next row, or of one category.
+
+        Parameters
+        ----------
+        level : category or int, default=None
+            The category, by name or, without names, by number. None is all of them.
+
+        Returns
+        -------
+        float or ndarray
+            The probability, or (..., n_categories) probabilities.
+        """
         if level is None:
             return self.mean
         return plain(self.mean[..., self._position(level)])
@@ -282,6 +450,18 @@ class Dirichlet(Distribution, frozen=True, eq=False):
     def log_evidence(self, counts: ArrayLike | Mapping[Any, float]) -> Number:
         """Return the log marginal likelihood of rows with these counts, in the order they came.
 
+        Parameters
+        ----------
+        counts : array of shape (..., n_categories) or dict
+            Counts of the categories, in order or by name.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+
+        Examples
+        --------
         >>> round(float(np.exp(Dirichlet([1, 1, 1]).log_evidence([1, 1, 0]))), 6)   # 1/3 * 1/4
         0.083333
         """
@@ -292,7 +472,20 @@ class Dirichlet(Distribution, frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw n_samples sets of shares: groups first, then draws, then categories."""
+        """Draw sets of shares from the distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (..., n_samples, n_categories)
+            The shares: groups first, then draws, then categories.
+        """
         self._proper()
         # Shares are drawn through logarithms: with alpha near 0, plain gamma draws are all zero and divide to NaN.
         rng = np.random.default_rng(random_state)
@@ -304,11 +497,6 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        >>> Dirichlet([2, 4], levels=("cherry", "lime")).describe()
-        'shares of 2 levels: cherry 0.3333, lime 0.6667, worth 6 counts'
-        """
         if self.alpha.ndim > 1 or not np.all(np.asarray(self.total) > 0):
             return f"shares of {self.alpha.shape[-1]} levels, worth {shown(self.total)} counts"
         mean, names = self.mean, self.levels
@@ -357,14 +545,32 @@ STEPS = 121
 class Expert(Distribution, frozen=True, eq=False):
     """The opinion of an expert, "n of m": the larger m is, the surer the expert.
 
-    For several categories n is one count per category, in order or by name, and m is their sum (it may be left out).
+    A share n / m counts like m earlier trials with n successes. For several categories n is one count per category.
 
+    Parameters
+    ----------
+    n : float, array of shape (n_categories,) or dict
+        Prior successes; or prior counts of the categories, in order or by name.
+    m : float, default=None
+        Number of prior trials. For several categories it is the sum of `n` and may be left out.
+    levels : sequence, default=None
+        Names of the categories, in the order of `n`.
+
+    See Also
+    --------
+    expert_prior : Turns many opinions into the prior of a model.
+    Beta : The same opinion as a distribution of the share.
+
+    Examples
+    --------
     >>> Expert(n=2, m=3).update(successes=1, failures=9).estimate == 3 / 13
     True
     >>> Expert(n=2000, m=3000).update(successes=1, failures=9).estimate == 2001 / 3010
     True
     >>> Expert(n={"cherry": 3, "lime": 1}).update(counts={"lime": 4}).estimate.tolist()
     [0.375, 0.625]
+    >>> Expert(n=2, m=3).describe()
+    '2 of 3 prior trials'
     """
 
     own_axes = 1
@@ -397,7 +603,20 @@ class Expert(Distribution, frozen=True, eq=False):
     def update(
         self, successes: float = 0.0, failures: float = 0.0, *, counts: ArrayLike | Mapping[Any, float] | None = None
     ) -> Expert:
-        """Return the updated opinion: a success adds one to n and m, a failure to m alone. Categories take `counts`."""
+        """Return the updated opinion: a success adds one to n and m, a failure to m alone.
+
+        Parameters
+        ----------
+        successes, failures : float, default=0.0
+            Numbers of trials, for a single share.
+        counts : array of shape (n_categories,) or dict, default=None
+            Counts of the categories, for several.
+
+        Returns
+        -------
+        Expert
+            The opinion given these trials too.
+        """
         if np.ndim(self.n):
             if counts is None:
                 raise DataError("This expert knows several levels: update(counts=...), one count per level.")
@@ -414,23 +633,30 @@ class Expert(Distribution, frozen=True, eq=False):
         return plain(self.n / (self._m[..., None] if np.ndim(self.n) else self._m))
 
     def as_beta(self) -> Beta:
-        """Return the opinion as a Beta with n successes and m - n failures, so that its mean is n / m."""
+        """Return the opinion as a Beta with n successes and m - n failures, so that its mean is n / m.
+
+        Returns
+        -------
+        Beta
+            The distribution of the share.
+        """
         if np.ndim(self.n):
             raise DataError("This expert knows several levels: use as_dirichlet().")
         return Beta(self.n, self._m - self.n)
 
     def as_dirichlet(self) -> Dirichlet:
-        """Return the opinion as a Dirichlet; a single share gives two categories, success first."""
+        """Return the opinion as a Dirichlet; a single share gives two categories, success first.
+
+        Returns
+        -------
+        Dirichlet
+            The distribution of the shares.
+        """
         if np.ndim(self.n):
             return Dirichlet(np.asarray(self.n), self.levels)
         return Dirichlet(np.stack([np.asarray(self.n), self._m - self.n]))
 
     def describe(self) -> str:
-        """Describe the opinion in one line.
-
-        >>> Expert(n=2, m=3).describe()
-        '2 of 3 prior trials'
-        """
         if self.levels is None:
             return f"{shown(self.n)} of {shown(plain(self._m))} prior trials"
         each = ", ".join(f"{k} {shown(v)}" for k, v in zip(self.levels, np.atleast_2d(self.n)[0], strict=True))

@@ -19,15 +19,42 @@ EITHER = "Give either values, or rows with their mean and scatter (products of t
 
 
 class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=False):
-    """Joint distribution of the means and the covariance of several columns.
+    r"""Joint distribution of the means and the covariance of several columns.
 
-    It is worth `kappa` prior rows for the means `mean`, and `nu` prior rows that scatter around them by `scale`, the
-    matrix of summed products (not divided by nu). Columns come last; axes before them are groups.
+    .. math:: \Sigma \sim W^{-1}(\Psi, \nu), \qquad \mu \mid \Sigma \sim N(m, \Sigma / \kappa)
 
+    with m = `mean` and Ψ = `scale`. It is worth `kappa` prior rows for the means, and `nu` prior rows that scatter
+    around them by `scale`. The next row has a multivariate Student's t distribution.
+
+    Parameters
+    ----------
+    mean : array of shape (..., n_columns)
+        Expected means, groups first.
+    kappa : float or array of shape (n_groups,)
+        Prior rows for the means, 0 or more.
+    nu : float or array of shape (n_groups,)
+        Prior rows for the covariance, 0 or more.
+    scale : array of shape (..., n_columns, n_columns)
+        Matrix of summed products of differences from the mean, not divided by `nu`.
+
+    See Also
+    --------
+    NormalInverseChi2 : One column.
+    softcount.families.Multinormal : The block of columns that it is the prior of.
+
+    References
+    ----------
+    .. [1] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin (2013). Bayesian Data
+       Analysis, third edition. Chapman and Hall. Section 3.6.
+
+    Examples
+    --------
     >>> prior = NormalInverseWishart(mean=[0, 0], kappa=1, nu=3, scale=[[1, 0], [0, 1]])
     >>> after = prior.update(values=[[2.0, 1.0], [4.0, 3.0]])
     >>> after.mean.tolist(), after.nu, after.covariance_mean.round(3).tolist()
     ([2.0, 1.3333333333333333], 5.0, [[4.5, 3.0], [3.0, 2.833]])
+    >>> prior.describe()
+    'means of 2 columns, 0, 0, worth 1 rows, and a covariance worth 3 rows'
     """
 
     own_axes = 1
@@ -61,10 +88,25 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
         mean: Given = None,
         scatter: Given = None,
     ) -> NormalInverseWishart:
-        """Return the posterior after these values (rows x columns, groups first), or after their moments.
+        """Return the posterior after these values, or after their moments.
 
-        A weight of 2 counts the row twice. `scatter` is the matrix of summed products of differences from the mean of
-        the rows.
+        Parameters
+        ----------
+        values : array of shape (..., n_rows, n_columns), default=None
+            The rows.
+        weights : array of shape (..., n_rows), default=None
+            Weights of the rows: 2 counts a row twice.
+        rows : float or array of shape (n_groups,), default=None
+            Number of rows.
+        mean : array of shape (..., n_columns), default=None
+            Their means.
+        scatter : array of shape (..., n_columns, n_columns), default=None
+            Matrix of summed products of differences from the means.
+
+        Returns
+        -------
+        NormalInverseWishart
+            The distribution given these rows too.
         """
         n, centre, products = self._moments(values, weights, rows, mean, scatter)
         kappa = self.kappa + n
@@ -111,6 +153,18 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
     ) -> Number:
         """Return the log marginal likelihood of these rows.
 
+        Parameters
+        ----------
+        values, weights, rows, mean, scatter : array, default=None
+            The rows or their moments, as in `update`.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+
+        Examples
+        --------
         >>> prior = NormalInverseWishart([0, 0], 1, 3, [[1, 0], [0, 1]])
         >>> abs(prior.log_evidence([[1.0, 2.0]]) - prior.predict_log([1.0, 2.0])) < 1e-12
         True
@@ -128,7 +182,22 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw n_samples pairs of means and a covariance: groups first, then draws."""
+        """Draw pairs of means and a covariance.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        means : ndarray of shape (..., n_samples, n_columns)
+            Groups first, then draws.
+        covariances : ndarray of shape (..., n_samples, n_columns, n_columns)
+            Groups first, then draws.
+        """
         kappa, factor = self._known_kappa(), self._factor()
         rng, d = np.random.default_rng(random_state), self.size
         shape = (*self.mean.shape[:-1], n_samples, d, d)
@@ -142,11 +211,6 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
         return self.mean[..., None, :] + noise[..., 0] / np.sqrt(kappa)[..., None, None], covariances
 
     def describe(self) -> str:
-        """Describe the distribution in one line.
-
-        >>> NormalInverseWishart([0, 5], 1, 4, [[2, 0], [0, 2]]).describe()
-        'means of 2 columns, 0, 5, worth 1 rows, and a covariance worth 4 rows'
-        """
         middle = f", {shown(self.mean)}" if self.mean.ndim == 1 else ""
         return (
             f"means of {self.size} columns{middle}, worth {shown(self.kappa)} rows, "
