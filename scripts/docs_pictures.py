@@ -63,7 +63,8 @@ def classifier_boundary() -> str:
     frame = pd.DataFrame(points, columns=["x", "y"])
     model = sc.Classifier().fit(frame, np.where(moons == 0, "upper", "lower"))
     chart = BoundaryDisplay.from_estimator(model, frame, columns=("x", "y")).chart
-    own = [Points(*points[moons == side].T, class_tone(1 - side), 1.8, 0.8) for side in (0, 1)]
+    x, y = points.T
+    own = [Points(x[moons == side], y[moons == side], class_tone(1 - side), 1.8, 0.8) for side in (0, 1)]
     return svg(chart, marks=[*chart.marks, *own], title="", height=180.0)
 
 
@@ -85,7 +86,7 @@ def kmeans_regions() -> str:
     ends = [(float(rows[name].min()) - 0.3, float(rows[name].max()) + 0.3) for name in PETALS]
     across, up = (each.ravel() for each in np.meshgrid(*(np.linspace(*end, 120) for end in ends)))
     places = model.predict(pd.DataFrame({PETALS[0]: across, PETALS[1]: up})).reshape(120, 120)
-    marks = [Regions(places, *ends)]
+    marks: list[Any] = [Regions(places, ends[0], ends[1])]
     for cluster, centre in enumerate(model.cluster_centers_):
         own = rows[model.labels_ == cluster].to_numpy()
         marks += [
@@ -102,7 +103,7 @@ def beta() -> str:
     prior = Beta(5, 3)
     after = prior.update(successes=1, failures=2)
     names = ["prior: Beta(5, 3)", "posterior: Beta(6, 5)"]
-    lines = class_lines(names, shares, [prior.pdf(shares), after.pdf(shares)])
+    lines = class_lines(names, shares, [np.asarray(each.pdf(shares)) for each in (prior, after)])
     title = "A Beta prior and its posterior after one success and two failures"
     return svg(Chart(title, lines, Axis("share of successes"), Axis("density"), names))
 
