@@ -96,7 +96,7 @@ class PredictedFrames:
 
     def predict(self, model_input: Any, params: Any = None) -> Any:
         """One line per row, under the names that `softcount predict` gives."""
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
 
         columns = {"predicted": self.model.predict(model_input)}
         if hasattr(self.model, "predict_proba"):

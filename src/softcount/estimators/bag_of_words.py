@@ -550,7 +550,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             return rows
         if wanted != "pandas":
             raise DataError(f"a bag of words is sparse, which a {wanted} frame cannot be. Use 'default' or 'pandas'.")
-        import pandas as pd  # type: ignore[import-untyped]
+        import pandas as pd
 
         index = X.index if isinstance(X, pd.Series) else None
         return pd.DataFrame.sparse.from_spmatrix(rows, index=index, columns=self.get_feature_names_out())

@@ -259,7 +259,7 @@ def _example_row(empty: Any, missing: bool) -> Any:
 
     A missing cell in every column shows the types that the fills need.
     """
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     frame = empty.to_frame() if empty.ndim == 1 else empty
     row = frame.reset_index(drop=True).reindex([0])
