@@ -2,8 +2,6 @@
 
     python scripts/check_docs.py                  every failure, one line each, and the count
     python scripts/check_docs.py KMeans           only objects with this word in their name
-    python scripts/check_docs.py --all            failures of the objects in undocumented.txt as well
-    python scripts/check_docs.py --update         take objects that are complete out of undocumented.txt
 
 Public are the names of `softcount` and of its public modules, and the methods and properties of classes. A method is
 checked where it is defined. One that overrides a documented method may do without a docstring, or has a complete one.
@@ -27,7 +25,6 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module, util
-from pathlib import Path
 from typing import Any
 
 from numpydoc.docscrape import get_doc_object
@@ -43,8 +40,6 @@ OF_NAMES = {"SA01", "EX01"}
 """Checks of classes and functions that are not made of methods: See Also, and Examples."""
 ALWAYS = set(ERROR_MSGS) - OF_NAMES - {"GL01", "GL02", "ES01"}
 """Checks of every object. Not checked: lines around the quotes, and an extended summary."""
-SHRINKING = Path(__file__).with_name("undocumented.txt")
-"""Objects that are not complete yet. No line is added to this file."""
 
 
 class Documented(Validator):  # type: ignore[misc]  # numpydoc has no types
@@ -167,21 +162,15 @@ def set_on_self(cls: type) -> set[str]:
     return {node.attr for node in targets if isinstance(node.value, ast.Name) and node.value.id == "self"}
 
 
-def main(given: list[str]) -> int:
-    """Print the failures; 1 if an object fails that is not in the list."""
+def main(words: list[str]) -> int:
+    """Print the failures of objects with one of the words in their names, or all; 1 if there are any."""
     found = failures()
-    allowed = set(SHRINKING.read_text().split()) if SHRINKING.exists() else set()
-    lacking = {name for name, missing in found.items() if missing}
-    if "--update" in given and allowed:
-        SHRINKING.write_text("".join(f"{name}\n" for name in sorted(allowed & lacking)))
-    words = [word for word in given if not word.startswith("--")]
-    shown = lacking if "--all" in given or words else lacking - allowed
-    for name in sorted(shown):
+    lacking = [name for name in sorted(found) if found[name]]
+    for name in lacking:
         if not words or any(word in name for word in words):
             print("\n".join(f"{name}: {missing}" for missing in found[name]))
-    failed = lacking - allowed
-    print(f"documented: {len(found) - len(lacking)} of {len(found)} public objects; {len(failed)} not allowed")
-    return bool(failed)
+    print(f"documented: {len(found) - len(lacking)} of {len(found)} public objects")
+    return bool(lacking)
 
 
 if __name__ == "__main__":

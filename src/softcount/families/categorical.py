@@ -147,10 +147,31 @@ class Shares(Family):
 
 @register
 class Categorical(Shares, Struct, frozen=True):
-    """One of several categories.
+    """Categorical distribution: one of several categories.
 
-    Statistics are the number of rows of each category. An unseen category has the mass that the prior reserves, a / (N
-    + a (m + 1)); under `ml` it is not evidence.
+    The probability of category v is `probability[v]`. On a tuple of columns, `{("sex", "smoker"): "categorical"}`, it
+    is a joint table: one probability for every combination.
+
+    See Also
+    --------
+    Bernoulli : Two categories, success and failure.
+    Grouped : Many categories in a few groups.
+    softcount.priors.Dirichlet : The conjugate prior.
+
+    Notes
+    -----
+    A model has `probability` (classes x categories) and `unseen`. With a prior of a rows per category, a category with
+    n of the N rows has probability (n + a) / (N + a m) among the m known categories. A category that the training rows
+    do not hold has the probability a / (N + a (m + 1)) when a model predicts; with `estimate="ml"` it is ignored.
+    Statistics are the number of rows of each category.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"colour": ["red", "red", "red", "blue"]}
+    >>> model = NaiveBayes(kinds={"colour": families.Categorical()}, prior=1.0).fit(rows, ["a"] * 4)
+    >>> model.schema_.column("levels").to_pylist(), model.params_["colour"]["probability"].round(3).tolist()
+    ([2], [[0.333, 0.667]])
     """
 
     name = "categorical"
@@ -254,7 +275,30 @@ class Categorical(Shares, Struct, frozen=True):
 
 @register
 class Bernoulli(Categorical, frozen=True):
-    """Success or failure: always two categories, seen or not; the last in sorted order is the success."""
+    """Bernoulli distribution: success or failure.
+
+    It always has two categories, even if only one of them occurs. The second in sorted order is the success. A column
+    with more categories raises an error.
+
+    See Also
+    --------
+    Categorical : Any number of categories.
+    Binomial : Successes of several trials.
+    softcount.priors.Beta : The conjugate prior.
+
+    Notes
+    -----
+    A model has `probability` (classes x 2), failure first. Statistics are the numbers of failures and successes.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"smoker": ["no", "yes", "yes", "no", "no", "no"]}
+    >>> kinds = {"smoker": families.Bernoulli()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["ill", "ill", "ill", "well", "well", "well"])
+    >>> model.params_["smoker"]["probability"].round(3).tolist()
+    [[0.333, 0.667], [1.0, 0.0]]
+    """
 
     name = "bernoulli"
     facts = Facts(stack="codes", two_levels=True, linear=True)
@@ -316,11 +360,35 @@ MOST_GROUPS = 3
 
 @register
 class Grouped(Categorical, frozen=True):
-    """One of many categories in a few groups, by Boullé's rule: the most probable groups given the classes.
+    """Many categories in a few groups, which are found by their class shares.
 
-    A class has a share of every group. Within a group, each category has its share of all rows, whatever the class. A
-    prior of `a` adds `a` rows to every group. Categories are counted one by one, so counts that add decide the groups:
-    learning in parts gives the same fit, and the groups of a fold depend on the other folds alone.
+    The groups are the most probable ones given the classes, by the MODL criterion [1]_. A class has a share of every
+    group. Within a group, each category has its share of all rows, whatever the class. It suits postcodes, products and
+    other columns with many categories of few rows.
+
+    See Also
+    --------
+    Categorical : Each category has probabilities of its own.
+    Cut : Groups numbers into intervals by the same criterion.
+
+    Notes
+    -----
+    A model has `probability` (classes x categories) and `group`, the group of each category. A prior of a rows adds a
+    rows to every group. Categories are counted one by one and the groups are chosen from the counts. So learning in
+    parts gives the same fit, and the groups of a fold depend on the other folds alone.
+
+    References
+    ----------
+    .. [1] M. Boullé (2005). "A Bayes optimal approach for partitioning the values of categorical attributes". Journal
+       of Machine Learning Research 6, 1431-1452.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"town": ["Ulm", "Bonn", "Kiel", "Jena"] * 20}
+    >>> model = NaiveBayes(kinds={"town": families.Grouped()}).fit(rows, ["yes", "yes", "no", "no"] * 20)
+    >>> [note for note in model.notes_ if "group" in note]
+    ["column 'town': 4 levels in 2 groups: (Bonn, Ulm), (Jena, Kiel)."]
     """
 
     name = "grouped"

@@ -25,16 +25,35 @@ SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
 
 @register
 class Gamma(Family, Struct, frozen=True):
-    """Positive numbers with a mean and a shape; the rate is shape / mean.
+    """Gamma distribution: positive numbers whose deviation grows with their mean.
 
-    Statistics are rows and the sums of y and log y, where y is the number in units of a power of two. The mean is that
-    of the rows. The shape k solves log k - digamma(k) = log(mean) - mean of logs. A prior of `a` rows adds `a` rows
-    with that difference in the whole column.
+    The density of y is proportional to y^(shape - 1) exp(-y shape / mean). The rate of the usual form is shape / mean,
+    and the standard deviation is mean / sqrt(shape).
 
-    >>> rows = Gamma().count(np.array([1.0, 3.0]), np.ones((2, 1)), None, Setting()).spread(1)
-    >>> found = Gamma().estimate(rows, Gamma().hyper(0.0, rows, Setting()), "ml")
-    >>> found["mean"].item(), round(found["shape"].item(), 4)
-    (2.0, 3.6343)
+    See Also
+    --------
+    LogNormal : Positive numbers with a heavier tail.
+    Exponential : The gamma distribution of shape 1.
+    softcount.priors.Gamma : The prior and posterior of a rate.
+
+    Notes
+    -----
+    A model has `mean` and `shape` for every class. The mean is that of the rows. The shape k solves log k - digamma(k)
+    = log(mean) - mean of logs, as the maximum of the likelihood does [1]_. A prior of a rows adds a rows with the
+    difference on the right side in the whole column. Statistics are rows and the sums of y and log y, where y is the
+    number in units of a power of two.
+
+    References
+    ----------
+    .. [1] S. C. Choi and R. Wette (1969). "Maximum likelihood estimation of the parameters of the gamma distribution
+       and their bias". Technometrics 11 (4), 683-690.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> model = NaiveBayes(kinds={"wait": families.Gamma()}, estimate="ml").fit({"wait": [1.0, 3.0]}, ["a", "a"])
+    >>> {name: round(float(value[0]), 4) for name, value in model.params_["wait"].items()}
+    {'mean': 2.0, 'shape': 3.6343}
     """
 
     name = "gamma"

@@ -30,12 +30,35 @@ WORDS = r"\S+"
 
 @register
 class Markov(Bags, Shares, Struct, frozen=True):
-    """A sequence of steps, each drawn given the `order` steps before it; the beginning is a step as well.
+    """Markov chain: a column of sequences, each step drawn given the steps before it.
 
-    A cell is a list of steps, or text that is read as `characters` or as `words` separated by blanks. A column is a
-    sparse matrix: 1 for a sequence that is present, then the count of each transition. Statistics are the number of
-    sequences and that of each transition; parameters are (groups x contexts x steps) shares of the next step. A missing
-    or unseen step is not evidence; the length of sequences is not modelled.
+    A cell is a list of steps, or text that is read as characters or as words.
+
+    Parameters
+    ----------
+    order : int, default=1
+        Number of steps before a step that its probability depends on. The beginning counts as a step.
+    steps : {'characters', 'words'}, default='characters'
+        Steps of a text. Words are separated by blanks.
+
+    See Also
+    --------
+    softcount.MarkovChain : A model of sequences by themselves.
+    Text : Documents as bags of words.
+
+    Notes
+    -----
+    A model has `probability` (classes x contexts x steps), the probabilities of the next step. A missing or unseen step
+    is ignored. The length of sequences is not modelled. Statistics are the number of sequences and that of each
+    transition.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"name": ["anna", "hanna", "emma", "otto", "bodo", "udo"]}
+    >>> model = NaiveBayes(kinds={"name": families.Markov()}).fit(rows, ["f", "f", "f", "m", "m", "m"])
+    >>> model.predict({"name": ["nana", "odo"]}).tolist()
+    ['f', 'm']
     """
 
     order: int = 1

@@ -129,15 +129,44 @@ USUAL_PARTS = 2
 
 @register
 class Mixed(Family, Struct, frozen=True):
-    """Numbers with several modes: every group is a mixture of `parts` normals, `sc.families.Mixed("normal", 2)`.
+    """Mixture of normal distributions within every class: numbers with several modes.
 
-    `share`, `mean` and `variance` are those of each part. A tuple of columns is one block whose parts are products over
-    the columns, so that columns may depend on each other: it solves XOR. The part of a row is hidden, so fitting takes
-    EM even if every class is known. Statistics are the expected rows of each part and, for each part and column, rows,
-    sum and squares of `(x - anchor) * scale`. If `parts` is None, the rows choose their number.
+    The density of x is the sum over parts of `share` times the normal density with the `mean` and `variance` of the
+    part. A tuple of columns, `{("x", "y"): families.Mixed("normal", 2)}`, is one block: within a part the columns are
+    independent, and the parts make them depend on each other. Such a block solves XOR.
 
-    >>> Mixed("normal", 2).free(Setting(), groups=3)
-    15
+    Parameters
+    ----------
+    of : {'normal'}, default='normal'
+        Family of the parts.
+    parts : int or None, default=None
+        Number of parts. None chooses it by the rows.
+
+    See Also
+    --------
+    Normal : One mode.
+    Kernel : Any shape, if the classes are known.
+    Histogram : Any shape, as shares of bins.
+
+    Notes
+    -----
+    A model has `share`, `mean` and `variance` (classes x parts). The part of a row is hidden, so fitting takes EM even
+    if every class is known. Statistics are the expected rows of each part and, for each part and column, rows, sum and
+    squares of `(x - anchor) * scale`.
+
+    References
+    ----------
+    .. [1] T. Hastie and R. Tibshirani (1996). "Discriminant analysis by Gaussian mixtures". Journal of the Royal
+       Statistical Society B 58 (1), 155-176.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"hour": [8.0, 9.0, 17.0, 18.0, 11.0, 11.5, 13.0, 13.5]}
+    >>> kinds = {"hour": families.Mixed("normal", 2)}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["commute"] * 4 + ["lunch"] * 4)
+    >>> model.params_["hour"]["mean"].round(2).tolist()
+    [[8.5, 17.5], [11.25, 13.25]]
     """
 
     of: str = "normal"

@@ -23,7 +23,33 @@ from softcount.table.schema import Key, Kind
 
 @register
 class Multinomial(Shares, Struct, frozen=True):
-    """A block of counts. Statistics are the totals of each column; a missing count adds 0."""
+    """Multinomial distribution: counts of several columns that share one total.
+
+    The probability of counts x_1, ..., x_m is proportional to the product of `probability[j]` to the power x_j. Name
+    the block by its columns, `{("goals", "passes"): "multinomial"}`, or give one name for all columns of an array or
+    sparse matrix, `kinds="multinomial"`.
+
+    See Also
+    --------
+    Poisson : Counts of one column, including the total.
+    Text : Counts of words, read from documents.
+    Binomial : Two columns, successes and trials.
+
+    Notes
+    -----
+    A model has `probability` (classes x columns). The total of a row is not modelled. A missing count adds 0. With
+    `estimate="predictive"` the distribution of a new row is Dirichlet-multinomial. Statistics are the totals of each
+    column.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"goals": [1, 2, 6, 9], "passes": [7, 10, 4, 1]}
+    >>> kinds = {("goals", "passes"): families.Multinomial()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["back", "back", "striker", "striker"])
+    >>> model.params_["goals", "passes"]["probability"].tolist()
+    [[0.15, 0.85], [0.75, 0.25]]
+    """
 
     name = "multinomial"
     kind = Kind.COUNT
@@ -122,7 +148,31 @@ def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
 
 @register
 class Binomial(Family, Struct, frozen=True):
-    """Successes of trials: `{("hits", "shots"): "binomial"}`. Statistics are failures and successes."""
+    """Binomial distribution: the number of successes among a known number of trials.
+
+    It takes two columns, successes and trials: `{("hits", "shots"): "binomial"}`. The probability of x successes in n
+    trials is n! / (x! (n - x)!) p^x (1 - p)^(n - x).
+
+    See Also
+    --------
+    Bernoulli : One trial per row.
+    Poisson : Counts without a known number of trials.
+    softcount.priors.Beta : The conjugate prior.
+
+    Notes
+    -----
+    A model has `probability`, that of success, for every class. The number of trials is not modelled. With
+    `estimate="predictive"` the distribution of a new row is beta-binomial. Statistics are failures and successes.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"hits": [1, 2, 5, 6], "shots": [10, 5, 10, 12]}
+    >>> kinds = {("hits", "shots"): families.Binomial()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["ann", "ann", "bob", "bob"])
+    >>> model.params_["hits", "shots"]["probability"].tolist()
+    [0.2, 0.5]
+    """
 
     name = "binomial"
     _n_features = 2

@@ -31,15 +31,41 @@ NARROWEST = 1e-10
 
 @register
 class Multinormal(Family, Struct, frozen=True):
-    """A block of correlated real columns: `{("x", "y"): "multinormal"}`.
+    """Multivariate normal distribution: a block of correlated real columns.
 
-    Statistics are rows, sums and products of `(x - anchor) * scale`. An incomplete row counts with the conditional
-    expectations of its missing cells, so fitting such a block takes EM even if every class is known.
+    Name the block by its columns: `{("height", "weight"): "multinormal"}`. The density of x is
+    exp(-(x - mean)' covariance^-1 (x - mean) / 2) / sqrt(det(2 pi covariance)).
 
-    The covariance of the prior has the variances of the whole table: `prior_scale="columns"` without correlations,
-    "table" with those of the table. Classes in which all columns nearly follow from one (sizes of an animal) need the
-    latter, worth half as many prior rows as the block has columns: with one row, breast cancer loses 5 nats per
-    held-out row.
+    Parameters
+    ----------
+    covariance : {'full', 'tied', 'diagonal', 'spherical'}, default='full'
+        Shape of the covariance: one matrix per class, one for all classes, without correlations, or one variance for
+        all columns.
+    prior_scale : {'columns', 'table'}, default='columns'
+        Covariance of the prior: the variances of the whole table without correlations, or with those of the table. Use
+        'table', with half as many prior rows as the block has columns, if within a class all columns nearly follow from
+        one, as the sizes of an animal do: with one row, breast cancer loses 5 nats per held-out row.
+
+    See Also
+    --------
+    Normal : A single column.
+    Mixed : A block of columns whose dependence is not linear.
+    softcount.priors.NormalInverseWishart : The conjugate prior.
+
+    Notes
+    -----
+    A model has `mean` (classes x columns) and `covariance` (classes x columns x columns). A row with missing cells
+    counts with the conditional expectations of these cells, so fitting such rows takes EM even if every class is known.
+    Statistics are rows, sums and products of `(x - anchor) * scale`.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"height": [1.0, 2.0, 3.0, 4.0], "weight": [2.0, 6.0, 4.0, 8.0]}
+    >>> kinds = {("height", "weight"): families.Multinormal()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["a"] * 4)
+    >>> model.params_["height", "weight"]["covariance"].round(6).tolist()
+    [[[1.25, 2.0], [2.0, 5.0]]]
     """
 
     covariance: Covariance = "full"

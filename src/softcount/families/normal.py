@@ -118,11 +118,39 @@ class AroundMean(Family):
 
 @register
 class Normal(AroundMean, Struct, frozen=True):
-    """Real numbers around a mean.
+    """Normal distribution: real numbers around a mean.
 
-    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`. With a prior of `a` rows the variance is (SS
-    + a s2) / (n + a), where s2 is the column's variance over all rows. `tied` shares the variance between classes,
-    between the columns that hold equal instances, or both; `variance` fixes it.
+    The density of x is exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance).
+
+    Parameters
+    ----------
+    tied : {'classes', 'columns', 'both'} or None, default=None
+        What shares one variance: all classes, all columns that hold an equal `Normal`, or both. With 'classes' a
+        classifier is linear.
+    variance : float or None, default=None
+        A known variance. None estimates it.
+
+    See Also
+    --------
+    LogNormal : Positive numbers whose logarithms are normal.
+    Student : Numbers with outliers.
+    Multinormal : Several correlated columns.
+    Mixed : Numbers with several modes.
+
+    Notes
+    -----
+    A model has `mean` and `variance` for every class. With a prior of a rows the variance is (SS + a s2) / (n + a): SS
+    is the sum of squares around the mean of the n rows of the class, and s2 the variance of the column over all rows.
+    Statistics are rows, sum and sum of squares of `(x - anchor) * scale`.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"size": [1.0, 2.0, 3.0, 5.0, 7.0, 9.0]}
+    >>> kinds = {"size": families.Normal(tied="classes")}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["small"] * 3 + ["tall"] * 3)
+    >>> model.params_["size"]["mean"].tolist(), model.params_["size"]["variance"].round(3).tolist()
+    ([2.0, 7.0], [1.667, 1.667])
     """
 
     tied: Literal["classes", "columns", "both"] | None = None

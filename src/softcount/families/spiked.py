@@ -24,14 +24,39 @@ INNER = ("lognormal", "gamma", "exponential", "normal")
 
 @register
 class Spiked(Family, Struct, frozen=True):
-    """Numbers of which many are the same, as in `sc.families.Spiked("lognormal")` for rain: mostly 0, else an amount.
+    """Numbers of which many have the same value, such as rain: mostly 0, otherwise an amount.
 
-    `spike` is the share of rows that hold the value `at`; the others have the parameters of the family `of`. Statistics
-    are the rows at the spike, then those of the other family. In scores the spike is a density as wide as `rounding`,
-    the step to which numbers are rounded, so that scores compare with those of other families.
+    A row holds the value `at` with probability `spike`. All other rows have a distribution of the family `of`.
 
-    >>> Spiked("lognormal").free(Setting(), groups=2)
-    6
+    Parameters
+    ----------
+    of : {'lognormal', 'gamma', 'exponential', 'normal'}, default='lognormal'
+        Family of the other rows.
+    at : float, default=0.0
+        The value that many rows hold.
+    rounding : float, default=1.0
+        Step to which the numbers are rounded. In scores the spike is a density of this width, so that they can be
+        compared with those of other families.
+
+    See Also
+    --------
+    LogNormal : Positive numbers without a spike.
+    Exponential : Waiting times, 0 included.
+    Mixed : Numbers with several modes.
+
+    Notes
+    -----
+    A model has `spike` for every class, and the parameters of the family `of`. Statistics are the rows at the spike,
+    then those of the other family.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"rain": [0.0, 0.0, 0.0, 4.0, 6.0, 0.0, 2.0, 3.0, 3.0, 4.0]}
+    >>> kinds = {"rain": families.Spiked("normal")}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["dry"] * 5 + ["wet"] * 5)
+    >>> {name: value.round(6).tolist() for name, value in model.params_["rain"].items()}
+    {'spike': [0.6, 0.2], 'mean': [5.0, 3.0], 'variance': [1.0, 0.5]}
     """
 
     of: str = "lognormal"

@@ -374,14 +374,64 @@ class Bags(Family):
 
 @register
 class Text(Bags, Struct, frozen=True):
-    """Words of a document: drawn one by one (`multinomial`), each present or not (`bernoulli`), or `complement`.
+    """Words of a document.
 
-    `complement` scores a class by the words of the other classes, and is for known classes only. If a model has no
-    other columns, classes are equally likely a priori unless `class_prior` is given. The other settings control how
-    documents are read, as in `Reading`. Its limits (`min_count`, `min_df`, `max_df`, `drop_top`, `max_words`) count
-    documents and words, whatever the weights of rows. A column is a sparse matrix: 1 for a document that is present,
-    then the count of each word. Statistics are the number of documents and that of each word; for `bernoulli`, of the
-    documents that contain it.
+    A cell is a text. If a model has no other columns, classes are equally likely a priori unless `class_prior` is
+    given.
+
+    Parameters
+    ----------
+    model : {'multinomial', 'bernoulli', 'complement'}, default='multinomial'
+        Distribution of the words: drawn one by one, or each present or absent. 'complement' scores a class by the words
+        of all other classes [2]_; it needs known classes and has no likelihood.
+    analyzer : {'word', 'char', 'char_wb'}, default='word'
+        Whether the features are words, or runs of characters, which with 'char_wb' stay within words.
+    ngrams : tuple of (int, int), default=(1, 1)
+        Shortest and longest run of words (or characters) that is a feature.
+    pattern : str or None, default=None
+        Regular expression for a word. None finds runs of two or more word characters, which is faster.
+    lowercase : bool, default=True
+        Whether to read words in lower case.
+    stop_words : tuple of str or 'english', default=()
+        Words to leave out. 'english' is a short list.
+    min_count : int, default=1
+        Leave out words that occur fewer times in all documents.
+    min_df : int or float, default=1
+        Leave out words of fewer documents; a float is a share of the documents.
+    max_df : int or float, default=1.0
+        Leave out words of more documents; a float is a share of the documents.
+    drop_top : int, default=0
+        Number of the most frequent words to leave out.
+    max_words : int or None, default=1000000
+        Largest number of words to keep, the most frequent ones. None keeps all.
+
+    See Also
+    --------
+    softcount.BagOfWords : The sparse matrix of words, for other models.
+    Multinomial : Counts that are columns already.
+    Markov : Sequences, in which the order of steps matters.
+
+    Notes
+    -----
+    A model has `probability` (classes x words). The limits count documents and words, whatever the weights of rows. A
+    column is a sparse matrix: 1 for a document that is present, then the count of each word. Statistics are the number
+    of documents and that of each word; for 'bernoulli', of the documents that contain it.
+
+    References
+    ----------
+    .. [1] A. McCallum and K. Nigam (1998). "A comparison of event models for naive Bayes text classification". AAAI-98
+       Workshop on Learning for Text Categorization, 41-48.
+    .. [2] J. D. M. Rennie, L. Shih, J. Teevan and D. R. Karger (2003). "Tackling the poor assumptions of naive Bayes
+       text classifiers". ICML 2003, 616-623.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> mails = {"mail": ["buy now", "buy it cheap", "meet at noon", "lunch at noon"]}
+    >>> kinds = {"mail": families.Text(stop_words=("at", "it"))}
+    >>> model = NaiveBayes(kinds=kinds).fit(mails, ["spam", "spam", "ham", "ham"])
+    >>> model.predict({"mail": ["cheap lunch at noon", "buy cheap now"]}).tolist()
+    ['ham', 'spam']
     """
 
     model: Literal["multinomial", "bernoulli", "complement"] = "multinomial"

@@ -138,10 +138,30 @@ SHORTEST = 1e-6
 
 @register
 class Exponential(Totals, Struct, frozen=True):
-    """Waiting times of 0 or more at a rate.
+    """Exponential distribution: waiting times of 0 or more.
 
-    `sc.priors.Gamma(shape, rate)` is a prior of `shape` rows with a total of `rate`. The predictive distribution is
-    Lomax. The rate has an upper limit, because rows of zeros would be infinitely likely.
+    The density of x is rate exp(-rate x), and the mean is 1 / rate.
+
+    See Also
+    --------
+    Geometric : Waiting times that are whole numbers.
+    Gamma : Positive numbers with a shape as well.
+    softcount.priors.Gamma : The conjugate prior: `Gamma(shape, rate)` is a prior of `shape` rows with a total of
+        `rate`.
+
+    Notes
+    -----
+    A model has the `rate` of every class. With `estimate="predictive"` the distribution of a new row is Lomax. The rate
+    has an upper limit, because rows of zeros would be infinitely likely. Statistics are rows and their total.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"minutes": [1.0, 3.0, 10.0, 30.0]}
+    >>> kinds = {"minutes": families.Exponential()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["am", "am", "pm", "pm"])
+    >>> model.params_["minutes"]["rate"].tolist()
+    [0.5, 0.05]
     """
 
     name = "exponential"
@@ -212,13 +232,28 @@ class Exponential(Totals, Struct, frozen=True):
 
 @register
 class Geometric(Totals, Struct, frozen=True):
-    """Failures before the first success: 0, 1, 2, ...
+    """Geometric distribution: failures before the first success, 0, 1, 2, ...
 
-    Every row is one success, and the total counts the failures. The conjugate prior is
-    `sc.priors.Beta(successes, failures)`.
+    The probability of x is success (1 - success)^x, and the mean is (1 - success) / success.
 
-    >>> Geometric().fitted(np.array([4.0]), np.array([12.0]), {})["success"]
-    array([0.25])
+    See Also
+    --------
+    Poisson : Counts of independent events.
+    Exponential : Waiting times that are not whole numbers.
+    softcount.priors.Beta : The conjugate prior: `Beta(successes, failures)`.
+
+    Notes
+    -----
+    A model has the probability `success` of every class. Statistics are rows, each of which is one success, and their
+    total, which counts the failures.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> kinds = {"tries": families.Geometric()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit({"tries": [0, 2, 3, 7]}, ["a"] * 4)
+    >>> model.params_["tries"]["success"].tolist()
+    [0.25]
     """
 
     name = "geometric"
@@ -269,10 +304,31 @@ class Geometric(Totals, Struct, frozen=True):
 
 @register
 class Poisson(Totals, Struct, frozen=True):
-    """Counts 0, 1, 2, ... at a rate.
+    """Poisson distribution: counts 0, 1, 2, ... of independent events.
 
-    Statistics are rows and their total. A prior of `a` rows has the rate of the whole column.
-    `sc.priors.Gamma(shape, rate)` is a prior of `rate` rows with a total of `shape`.
+    The probability of x is rate^x exp(-rate) / x!, and the mean and the variance are both the rate.
+
+    See Also
+    --------
+    Geometric : Counts with a variance above the mean.
+    Binomial : Successes among a known number of trials.
+    Multinomial : Several counts of one total.
+    softcount.priors.Gamma : The conjugate prior: `Gamma(shape, rate)` is a prior of `rate` rows with a total of
+        `shape`.
+
+    Notes
+    -----
+    A model has the `rate` of every class. A prior of a rows has the rate of the whole column. With
+    `estimate="predictive"` the distribution of a new row is negative binomial. Statistics are rows and their total.
+
+    Examples
+    --------
+    >>> from softcount import NaiveBayes, families
+    >>> rows = {"calls": [0, 1, 2, 4, 5, 6]}
+    >>> kinds = {"calls": families.Poisson()}
+    >>> model = NaiveBayes(kinds=kinds, estimate="ml").fit(rows, ["quiet"] * 3 + ["busy"] * 3)
+    >>> dict(zip(model.classes_.tolist(), model.params_["calls"]["rate"].tolist()))
+    {'busy': 5.0, 'quiet': 1.0}
     """
 
     name = "poisson"
