@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from msgspec.structs import replace
 
 from softcount.core.lazy import pa
 from softcount.densities.density import ColumnDensity
@@ -21,7 +22,19 @@ from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
 from softcount.fitted.explain import most_separating, nomogram_of, normal_plane, normal_planes
 from softcount.networks.network import Graph
-from softcount.pictures.chart import Axis, Bars, Cells, Chart, Line, Points, Regions, class_lines, waterfall_chart
+from softcount.pictures.chart import (
+    PAGE,
+    Axis,
+    Bars,
+    Cells,
+    Chart,
+    Line,
+    Note,
+    Points,
+    Regions,
+    class_lines,
+    waterfall_chart,
+)
 from softcount.pictures.drawing import class_tone, new_axes
 from softcount.priors import Beta, Dirichlet
 from softcount.report.class_pictures import ELLIPSES, nomogram_chart, plane_marks, shape_chart
@@ -224,8 +237,17 @@ class ExplanationDisplay(Display):
         ranked = sorted(found.items(), key=lambda part: -abs(part[1]))
         names, odds = zip(*ranked, strict=True)
         table = pa.table({"column": [*names, "(total)"], "log_odds": [*odds, sum(found.values())]})
-        chart = waterfall_chart(names, odds, "(total)", "Why", "log-odds of the class against the other")
-        return cls(table, chart).plot(ax)
+        first, second = (parts.column(place)[row].as_py() for place in (0, 1))
+        title = f"Log-odds of {first} against {second}"
+        chart = waterfall_chart(names, odds, "(total)", title, "log-odds")
+        return cls(table, replace(chart, title=title)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        super().plot(ax)
+        low, high = self.ax_.get_xlim()
+        room = 0.12 * (high - low)  # for the figures at the ends of the bars
+        self.ax_.set_xlim(low - room, high + room)
+        return self
 
 
 class AnomalyDisplay(Display):
@@ -274,7 +296,7 @@ class AnomalyDisplay(Display):
             [f"row {row}" for row in rows], scores, "nats of log-density below the usual", "Rows that fit worst",
             tones=("minus",), texts=texts,
         )  # fmt: skip
-        return cls(table, chart).plot(ax)
+        return cls(table, replace(chart, width=PAGE)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         super().plot(ax)
@@ -326,7 +348,7 @@ class MarkingWordsDisplay(Display):
         places = {name: place for place, name in enumerate(dict.fromkeys(names))}
         labels = [f"{word} ({name})" for name, word in zip(names, words, strict=True)]
         tones = [class_tone(places[name]) for name in names]
-        title = "log-odds in the class against the others"
+        title = "log-odds against the other classes"
         return cls(table, _bars(labels, odds, title, "Characteristic words", tones=tones)).plot(ax)
 
 
@@ -471,8 +493,13 @@ class TraceDisplay(Display):
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
         marks = [Line(range(len(values)), values, dots=2.0)]
-        title = "The objective by iteration"
-        return cls(table, Chart(title, marks, Axis("step"), Axis("objective"), title=title)).plot(ax)
+        title, x = "The objective by iteration", Axis("step", ticks=_whole_ticks(len(values)))
+        return cls(table, Chart(title, marks, x, Axis("objective"), title=title)).plot(ax)
+
+
+def _whole_ticks(steps: int) -> dict[float, str] | None:
+    """Return a tick for each of a few steps: round numbers would lie between them."""
+    return {float(step): f"{step}" for step in range(steps)} if steps <= 12 else None
 
 
 class DensityDisplay(Display):
@@ -587,12 +614,13 @@ class EllipseDisplay(Display):
                 x, y = map(float, mean)
                 line = {"component": component, "level": level, "x": x, "y": y, "long": long, "short": short}
                 lines.append(line | {"angle": angle})
-        across, up, title = Axis(f"column {pair[0]}"), Axis(f"column {pair[1]}"), "Components: 50 and 95 % of each"
+        across, up = (Axis(key if isinstance(key, str) else f"column {key}") for key in plane.columns)
+        title = "Components: 50 and 95 % of each"
         return cls(pa.Table.from_pylist(lines), Chart(title, marks, across, up, title=title)).plot(ax)
 
 
 class BoundaryDisplay(Display):
-    """Regions of two columns by the class that is likeliest there, paler where the model is less sure.
+    """Regions of two columns by their most probable class, paler where the model is less sure.
 
     All other columns are left missing, which is no evidence. `table` has the two columns, `class` and `probability` on
     a grid.
@@ -645,7 +673,7 @@ class BoundaryDisplay(Display):
         table = pa.table({"x": across, "y": up, "class": [names[place] for place in best], "probability": sure})
         strength = (sure - 1 / (len(names) + 1)).reshape(GRID, GRID)
         marks = [Regions(best.reshape(GRID, GRID), ranges[0], ranges[1], np.clip(strength, 0, 1))]
-        x, y, title = Axis(str(columns[0]), ranges[0]), Axis(str(columns[1]), ranges[1]), "Which class is likeliest"
+        x, y, title = Axis(str(columns[0]), ranges[0]), Axis(str(columns[1]), ranges[1]), "Most probable class"
         chart = Chart(title, marks, x, y, [str(name) for name in names], title)
         return cls(table, chart).plot(ax)
 
@@ -812,18 +840,20 @@ def _named_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str
     for place, prior in enumerate(priors):
         if getattr(prior, "by_group", True) or not hasattr(prior, "pdf"):
             raise DataError(f"{prior!r} is not one distribution: give each prior by itself.")
-        fields = ", ".join(_brief(getattr(prior, name)) for name in prior.__struct_fields__)
-        name = names[place] if names else f"{type(prior).__name__}({fields})"
+        name = names[place] if names else _prior_name(prior)
         if not isinstance(prior, Dirichlet):
             found.append((name, prior))
             continue
         counts = np.asarray(prior.alpha, dtype=float)
-        found += [(f"{name}: share {k + 1}", Beta(own, counts.sum() - own)) for k, own in enumerate(counts)]
+        found += [(f"share {k + 1} of {name}", Beta(own, counts.sum() - own)) for k, own in enumerate(counts)]
     return found
 
 
-def _brief(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, (int, float)) else str(np.asarray(value).tolist())
+def _prior_name(prior: Any) -> str:
+    """Return the name of a distribution with its parameters: Beta(4, 7), Dirichlet(8, 4, 2)."""
+    fields = [getattr(prior, name) for name in prior.__struct_fields__]
+    numbers = [f"{x:g}" for field in fields if field is not None for x in np.ravel(field)]
+    return f"{type(prior).__name__}({', '.join(numbers)})"
 
 
 def _density_curves(
@@ -884,12 +914,21 @@ class SimplexDisplay(Display):
         drawn = np.asarray(prior.sample(n_samples, random_state=random_state))
         corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
         points, outline = drawn @ corners, corners[[0, 1, 2, 0]]
-        ticks = {0.0: f"all {names[0]}", 0.5: f"above: all {names[2]}", 1.0: f"all {names[1]}"}
-        marks = [Line(outline[:, 0], outline[:, 1], tone="muted", width=1.2), Points(points[:, 0], points[:, 1])]
-        x, y = Axis(ends=(-0.1, 1.1), ticks=ticks), Axis(ends=(-0.05, 0.95), ticks={})
-        title = f"Dirichlet({_brief(prior.alpha)})"
+        marks = [
+            Line(outline[:, 0], outline[:, 1], tone="muted", width=1.2),
+            Points(points[:, 0], points[:, 1]),
+            Note(0.5, 0.9, f"all {names[2]}"),
+        ]
+        x = Axis(ends=(-0.1, 1.1), ticks={0.0: f"all {names[0]}", 1.0: f"all {names[1]}"})
+        y, title = Axis(ends=(-0.05, 0.95), ticks={}), _prior_name(prior)
         table = pa.table({str(name): drawn[:, place] for place, name in enumerate(names)})
         return cls(table, Chart(title, marks, x, y, title=title, height=270.0)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        super().plot(ax)
+        self.ax_.set_yticks([])
+        self.ax_.set_aspect("equal")
+        return self
 
 
 class KernelDensityDisplay(Display):
@@ -964,11 +1003,7 @@ class KernelDensityDisplay(Display):
                 row = np.append(row, np.full(len(x), place))
         marks.append(Points(values, np.zeros(len(values)), "ink", 2.5, 0.8))
         table = table.add_column(1, "row", pa.array(row.tolist(), pa.int64()))
-        return cls(table, Chart(**{**_fields(chart), "marks": [*marks, *chart.marks]})).plot(ax)
-
-
-def _fields(chart: Chart) -> dict[str, Any]:
-    return {name: getattr(chart, name) for name in chart.__struct_fields__}
+        return cls(table, replace(chart, marks=[*marks, *chart.marks])).plot(ax)
 
 
 class HistogramDisplay(Display):
@@ -1130,13 +1165,13 @@ class LowerBoundDisplay(Display):
         })  # fmt: skip
         names = ["objective after the E-step", "lower bound after the M-step"]
         halves = np.arange(len(trace)) / 2
-        marks = [
+        marks: list[Any] = [
             Line(halves, trace, tone="muted", width=1.0),
-            Line(steps, objective, names[0], "c0", 0.01, dots=3.0),
-            Line(steps[1:] - 0.5, bound[: len(steps) - 1], names[1], "c1", 0.01, dots=3.0),
+            Points(steps, objective, "c0", 3.0, 1.0),
+            Points(steps[1:] - 0.5, bound[: len(steps) - 1], "c1", 3.0, 1.0),
         ]
-        title = "Lower bound and objective of EM"
-        return cls(table, Chart(title, marks, Axis("iteration"), Axis("objective"), names, title)).plot(ax)
+        title, x = "Lower bound and objective of EM", Axis("iteration", ticks=_whole_ticks(len(steps)))
+        return cls(table, Chart(title, marks, x, Axis("objective"), names, title)).plot(ax)
 
 
 class LearningCurveDisplay(Display):

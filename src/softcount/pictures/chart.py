@@ -99,7 +99,7 @@ def add_legend(drawing: Drawing, names: Sequence[str], at: Point, width: float, 
     """Add each class's name after a square in its tone, or a piece of its line; return the height of it all."""
     x, y = 0.0, 0.0
     for place, name in enumerate(names):
-        text = fit_text(name, min(width - 20, 300 if lines else 150), SMALL)
+        text = fit_text(name, min(width - 20, 300 if lines or len(names) <= 4 else 150), SMALL)
         sample = 20.0 if lines else 10.0
         needed = sample + 4 + text_width(text, SMALL) + 12
         if x > 0 and x + needed > width:
@@ -228,7 +228,7 @@ class Bars(Mark, frozen=True):
             else:
                 right = end >= start
                 at, anchor = (max(a, b) + 5, "start") if right else (min(a, b) - 5, "end")
-                drawing.text(at, middle, self.texts[k], "muted", anchor=anchor, size=SMALL)
+                drawing.text(at, middle, self.texts[k], "muted", anchor=anchor, size=SMALL, halo=True)
 
     def plot(self, ax: Any) -> None:
         lengths = np.asarray(self.ends, float) - np.asarray(self.starts, float)
@@ -284,6 +284,24 @@ class Rule(Mark, frozen=True):
 
     def plot(self, ax: Any) -> None:
         ax.axvline(self.x, color="grey", linewidth=0.8, linestyle="--")
+
+
+class Note(Mark, frozen=True):
+    """A text around a place."""
+
+    x: float
+    y: float
+    text: str
+
+    def extent(self) -> tuple[Values, Values]:
+        return [self.x], [self.y]
+
+    def draw(self, drawing: Drawing, frame: Frame) -> None:
+        at = frame.x(self.x), frame.y(self.y)
+        drawing.text(*at, self.text, "muted", anchor="middle", size=SMALL)
+
+    def plot(self, ax: Any) -> None:
+        ax.text(self.x, self.y, escape_math(self.text), ha="center", va="center", fontsize="small")
 
 
 class Cells(Mark, frozen=True):
@@ -440,7 +458,7 @@ class Chart(Struct, frozen=True):
         for place, name in enumerate(self.y.labels):
             at = head + self.height * (place + 0.5) + 4
             drawing.text(left - 8, at, fit_text(name, left - 10), anchor="end")
-        drawing.width = left + wide * columns + 2
+        drawing.width = max(left + wide * columns + 2, left + text_width(self.title))
         return frame
 
     def _add_axes(self, drawing: Drawing, frame: Frame, left: float, y_ticks: Mapping[float, str]) -> None:
@@ -481,11 +499,19 @@ class Chart(Struct, frozen=True):
         if self.title:
             ax.set_title(escape_math(self.title))
         if self.legend:
+            from matplotlib.lines import Line2D
             from matplotlib.patches import Patch
 
-            ax.legend(handles=[
-                Patch(color=LIGHT[class_tone(place)], label=escape_math(name)) for place, name in enumerate(self.legend)
-            ])  # fmt: skip
+            tones = [(LIGHT[class_tone(place)], escape_math(name)) for place, name in enumerate(self.legend)]
+            if len(tones) <= 8:
+                ax.legend(handles=[Patch(color=color, label=name) for color, name in tones])
+                return
+            # Tones repeat after eight, so lines show their dashes; so many names would cover the curves.
+            lines = [
+                Line2D([], [], color=color, label=name, linestyle="--" if place >= 8 else "-")
+                for place, (color, name) in enumerate(tones)
+            ]
+            ax.legend(handles=lines, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
 
 
 def class_lines(names: Sequence[str], x: Values, ys: Sequence[Values] | np.ndarray, **style: Any) -> list[Line]:
