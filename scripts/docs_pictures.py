@@ -1,4 +1,4 @@
-"""The pictures of the user guide, drawn by the library: `python scripts/docs_pictures.py [NAME...]`.
+"""The pictures of the tutorials and the user guide, drawn by the library: `python scripts/docs_pictures.py [NAME...]`.
 
 Each function below returns one picture as SVG and is named after its file in docs/pictures, with _ for -.
 """
@@ -7,19 +7,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from msgspec.structs import replace
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_iris, load_wine, make_moons
+from sklearn.model_selection import train_test_split
 
 import softcount as sc
 from softcount.demo import table_path
 from softcount.pictures.chart import Axis, Chart, Line, Points, Regions, class_lines
 from softcount.pictures.drawing import class_tone
-from softcount.plot import BoundaryDisplay, EllipseDisplay, ExplanationDisplay, NetworkDisplay, NomogramDisplay
+from softcount.plot import (
+    BoundaryDisplay,
+    EllipseDisplay,
+    ExplanationDisplay,
+    InfluenceDisplay,
+    MarkingWordsDisplay,
+    NetworkDisplay,
+    NomogramDisplay,
+    ReliabilityDisplay,
+    SelectionDisplay,
+)
 from softcount.priors import Beta
 from softcount.report.page import Picture
 
@@ -153,11 +165,68 @@ def states() -> str:
     return svg(Chart("A series and its states", marks, Axis("step"), Axis("value"), ["state 0", "state 1"]))
 
 
+def tutorial_rows() -> tuple[Any, pd.DataFrame]:
+    """The classifier of the first tutorial, and its test rows."""
+    table = pd.read_csv(table_path(), na_values="?", dtype={"postcode": str}).dropna(subset=["type"])
+    train, test = train_test_split(table, test_size=0.25, random_state=0, stratify=table["type"])
+    return sc.Classifier().fit(train, "type"), test
+
+
+def tutorial_reliability() -> str:
+    model, test = tutorial_rows()
+    return svg(ReliabilityDisplay.from_estimator(model, test, test["type"]).chart, width=340.0, height=200.0)
+
+
+def tutorial_influence() -> str:
+    return svg(InfluenceDisplay.from_estimator(tutorial_rows()[0]).chart, title="", width=420.0)
+
+
+def tutorial_explanation() -> str:
+    return svg(ExplanationDisplay.from_estimator(*tutorial_rows()).chart, width=420.0)
+
+
+def wines() -> pd.DataFrame:
+    """The wines of the second tutorial."""
+    return load_wine(as_frame=True).data.rename(columns={"od280/od315_of_diluted_wines": "od280_od315"})
+
+
+def tutorial_selection() -> str:
+    chart = SelectionDisplay.from_estimator(sc.Mixture(random_state=0).fit(wines())).chart
+    return svg(chart, title="", width=420.0)
+
+
+def tutorial_profile() -> str:
+    return from_report(sc.Mixture(random_state=0).fit(wines()), "What sets the classes apart")
+
+
+def tutorial_ellipses() -> str:
+    pair = wines()[["flavanoids", "proline"]]
+    model = sc.GaussianMixture(3, random_state=0).fit(pair)
+    chart = EllipseDisplay.from_estimator(model, pair.to_numpy()).chart
+    return svg(chart, x=Axis("flavanoids"), y=Axis("proline"), title="", width=420.0, height=240.0)
+
+
+def tutorial_words() -> str:
+    modules = ["metrics", "datasets", "linear_model", "preprocessing", "cluster", "decomposition", "feature_selection"]
+    rows: list[tuple[str, str]] = []
+    for name in [*modules, "ensemble"]:
+        module = import_module(f"sklearn.{name}")
+        for member in module.__all__:
+            text = (getattr(module, member).__doc__ or "").split("----------")[0].removesuffix("Parameters\n    ")
+            rows.append((name, " ".join(text.split())))
+    docs = pd.DataFrame(rows, columns=["module", "text"])
+    train, _ = train_test_split(docs, test_size=0.4, random_state=0, stratify=docs["module"])
+    model = sc.NaiveBayes(kinds="text").fit(train[["text"]], train["module"])
+    chart = MarkingWordsDisplay.from_estimator(model, n=3).chart
+    return svg(chart, x=Axis("log-odds"), y=replace(chart.y, room=290.0), title="", width=560.0)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     draw.__name__.replace("_", "-"): draw
     for draw in (
         nomogram, classifier_explanation, classifier_boundary, mixture_profile, mixture_ellipses, kmeans_regions, beta,
-        hypotheses, bandwidths, missing, network, states,
+        hypotheses, bandwidths, missing, network, states, tutorial_reliability, tutorial_influence,
+        tutorial_explanation, tutorial_selection, tutorial_profile, tutorial_ellipses, tutorial_words,
     )
 }  # fmt: skip
 

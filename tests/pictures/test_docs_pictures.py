@@ -1,4 +1,4 @@
-"""The pictures of the user guide are those that scripts/docs_pictures.py draws."""
+"""The pictures of the user guide and the tutorials are those that scripts/docs_pictures.py draws."""
 
 import re
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guide"
-pytestmark = pytest.mark.skipif(not GUIDE.exists(), reason="the documentation is not here")
+FOLDERS = [ROOT / "docs" / "guide", ROOT / "docs" / "tutorials"]
+pytestmark = pytest.mark.skipif(not FOLDERS[0].exists(), reason="the documentation is not here")
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +22,18 @@ def drawn():
     return PICTURES
 
 
-def test_every_picture_of_the_guide_has_a_function_and_a_file(drawn):
+def test_every_picture_of_these_pages_has_a_function_and_a_file(drawn):
     shown = {
         name
-        for page in GUIDE.glob("*.md")
+        for folder in FOLDERS
+        for page in folder.glob("*.md")
         for name in re.findall(r"\]\(\.\./pictures/(.+?)\.svg\)", page.read_text(encoding="utf-8"))
     }
     assert shown == set(drawn)
     assert all((ROOT / "docs" / "pictures" / f"{name}.svg").exists() for name in shown)
 
 
-@pytest.mark.parametrize("name", ["beta", "bandwidths", "kmeans-regions"])
+@pytest.mark.parametrize("name", ["beta", "bandwidths", "kmeans-regions", "tutorial-ellipses", "tutorial-explanation"])
 def test_pictures_are_small_and_whole(drawn, name):
     picture = drawn[name]()
     assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>")
