@@ -1,4 +1,4 @@
-"""The pictures of the tutorials and the user guide, drawn by the library: `python scripts/docs_pictures.py [NAME...]`.
+"""The pictures of the tutorials, the guide and the worked examples: `python scripts/docs_pictures.py [NAME...]`.
 
 Each function below returns one picture as SVG and is named after its file in docs/pictures, with _ for -.
 """
@@ -14,25 +14,34 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from msgspec.structs import replace
-from sklearn.datasets import load_iris, load_wine, make_moons
+from sklearn.datasets import load_iris, load_wine, make_classification, make_moons
 from sklearn.model_selection import train_test_split
+from sklearn.svm import SVR
 
 import softcount as sc
 from softcount.demo import table_path
-from softcount.pictures.chart import Axis, Chart, Line, Points, Regions, class_lines
+from softcount.pictures.chart import Axis, Bars, Chart, Line, Points, Regions, Rule, class_lines
 from softcount.pictures.drawing import class_tone
 from softcount.plot import (
     BoundaryDisplay,
+    ClusterDisplay,
     EllipseDisplay,
     ExplanationDisplay,
+    HistogramDisplay,
     InfluenceDisplay,
+    KernelDensityDisplay,
+    LearningCurveDisplay,
+    LowerBoundDisplay,
     MarkingWordsDisplay,
     NetworkDisplay,
     NomogramDisplay,
+    PriorDisplay,
     ReliabilityDisplay,
     SelectionDisplay,
+    SimplexDisplay,
+    TraceDisplay,
 )
-from softcount.priors import Beta
+from softcount.priors import Beta, Dirichlet
 from softcount.report.page import Picture
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
@@ -221,12 +230,187 @@ def tutorial_words() -> str:
     return svg(chart, x=Axis("log-odds"), y=replace(chart.y, room=290.0), title="", width=560.0)
 
 
+# -- worked examples
+
+HILL = {"G": (29, 17), "D": (6, 18), "M": (27, 3)}
+"""People who said yes: of 32 on the hill, of 48 elsewhere."""
+NUMBERS = [1.0, 2.0, 2.5, 4.0, 4.2, 7.0]
+SIX_POINTS = np.array([[0.0, 0], [1, 0], [0, 1], [4, 4], [5, 4], [4, 5]])
+
+
+def people() -> tuple[pd.DataFrame, np.ndarray]:
+    columns = {
+        name: [int(i < on) for i in range(32)] + [int(i < off) for i in range(48)] for name, (on, off) in HILL.items()
+    }
+    return pd.DataFrame(columns), np.array(["hill"] * 32 + ["elsewhere"] * 48)
+
+
+def beta_shapes() -> str:
+    return svg(PriorDisplay.from_prior(Beta(1, 1), Beta(2, 3), Beta(4, 7), Beta(5, 11)).chart)
+
+
+def dirichlet_shapes() -> str:
+    names = ["share 1: Beta(8, 6)", "share 2: Beta(4, 10)", "share 3: Beta(2, 12)"]
+    return svg(PriorDisplay.from_prior(Beta(8, 6), Beta(4, 10), Beta(2, 12), names=names).chart)
+
+
+def simplex() -> str:
+    return svg(SimplexDisplay.from_prior(Dirichlet(np.array([8.0, 4.0, 2.0]))).chart)
+
+
+def wealth() -> str:
+    shares = {"F, at most 40.5 h": 0.088543, "F, more": 0.216133, "M, at most 40.5 h": 0.226704, "M, more": 0.441316}
+    bars = Bars(np.arange(4), np.zeros(4), list(shares.values()), texts=[f"{share:.3f}" for share in shares.values()])
+    x = Axis("share of rich people", (0.0, 0.5))
+    return svg(Chart("Share of rich people by gender and hours", [bars], x, Axis(labels=list(shares)), height=24.0))
+
+
+def hill() -> str:
+    model = sc.NaiveBayes(kinds="bernoulli", estimate="ml").fit(*people())
+    row = pd.DataFrame({"G": [1], "D": [1], "M": [1]})
+    return svg(ExplanationDisplay.from_estimator(model, row).chart)
+
+
+def xor() -> str:
+    corner = np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (75, 1))
+    points = corner + 0.15 * np.random.default_rng(9).normal(size=(300, 2))
+    side = np.where(corner[:, 0] == corner[:, 1], "equal", "differ")
+    model = sc.NaiveBayes(kinds={(0, 1): sc.families.Mixed("normal", 2)}).fit(points, side)
+    chart = BoundaryDisplay.from_estimator(model, points).chart
+    marks = [
+        Points(points[side == name, 0], points[side == name, 1], class_tone(place), 1.8, 0.8)
+        for place, name in enumerate(model.classes_)
+    ]
+    return svg(
+        chart,
+        marks=[*chart.marks, *marks],
+        x=Axis("a", chart.x.ends),
+        y=Axis("b", chart.y.ends),
+        title="",
+        height=200.0,
+    )
+
+
+def copies() -> str:
+    columns, home = people()
+    row, both = pd.DataFrame({"G": [1], "D": [1], "M": [0]}), []
+    for copy in range(1, 5):
+        wide, one = (frame.assign(**{f"G{i}": frame["G"] for i in range(1, copy)}) for frame in (columns, row))
+        naive = sc.NaiveBayes(kinds="bernoulli", estimate="ml").fit(wide, home)
+        logistic = sc.NaiveBayes(kinds="bernoulli").fit(wide, home).to_logistic(wide, home)
+        both.append([float(model.predict_proba(one)[0, 1]) for model in (naive, logistic)])
+    names, times = ["naive Bayes", "logistic regression"], [1, 2, 3, 4]
+    lines = class_lines(names, times, np.array(both).T, dots=3.0)
+    x, y = (
+        Axis("copies of G", ticks={float(n): f"{n}" for n in times}),
+        Axis("probability of living on the hill", (0.0, 1.0)),
+    )
+    return svg(Chart("Probability by the number of copies", lines, x, y, names))
+
+
+def heights() -> str:
+    free = sc.NaiveBayes(estimate="ml").fit([[72.0], [66.0], [74.0], [62.0], [67.0]], ["tall"] * 3 + ["short"] * 2)
+    at = np.linspace(42, 86, 160)
+    mean, variance = free.params_[0]["mean"], free.params_[0]["variance"]
+    density = np.exp(-((at[:, None] - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+    names = ["short", "tall"]
+    lines = class_lines(names, at, (density * free.class_prior_).T)
+    rules = [Rule(root, f"{root:.1f}") for root in free.to_quadratic("tall", "short").roots]
+    x, y = Axis("height (inches)"), Axis("share times density", (0.0, 0.08))
+    return svg(Chart("Two normal densities and their boundaries", [*rules, *lines], x, y, names))
+
+
+def lower_bound() -> str:
+    counts = {"111": 273, "110": 93, "101": 104, "100": 90, "011": 79, "010": 100, "001": 94, "000": 167}
+    candies = pd.DataFrame([list(candy) for candy in counts], columns=["flavor", "wrapper", "hole"])
+    start: dict[str, Any] = {"weights": [0.6, 0.4]}
+    start |= {name: {"1": [0.6, 0.4], "0": [0.4, 0.6]} for name in candies.columns}
+    model = sc.Mixture(
+        2, init=start, n_init=1, max_iter=10, tol=0, accelerate=False, estimate="ml", half_steps=True,
+        kinds="categorical",
+    )  # fmt: skip
+    chart = LowerBoundDisplay.from_estimator(model.fit(candies, sample_weight=list(counts.values()))).chart
+    return svg(chart, y=Axis("log-likelihood"), height=180.0)
+
+
+def kmeans_steps() -> str:
+    model = sc.KMeans(2, init=SIX_POINTS[:2], n_init=1, tol=0).fit(SIX_POINTS)
+    return svg(ClusterDisplay.from_estimator(model, SIX_POINTS).chart, title="")
+
+
+def kmeans_cost() -> str:
+    model = sc.KMeans(2, init=SIX_POINTS[:2], n_init=1, tol=0).fit(SIX_POINTS)
+    return svg(TraceDisplay.from_estimator(model).chart, y=Axis("J"), title="")
+
+
+def covariance_ellipse() -> str:
+    root = 3**0.5
+    model = sc.GaussianMixture(1, estimate="ml").fit(np.array([[root, root], [-root, -root], [1, -1], [-1, 1]]))
+    drawn, _ = model.sample(1000, random_state=0)
+    chart = EllipseDisplay.from_estimator(model, drawn).chart
+    return svg(chart, x=Axis("x", (-6.0, 6.0)), y=Axis("y", (-6.0, 6.0)), title="", height=265.0)
+
+
+def kernels() -> str:
+    return svg(KernelDensityDisplay.from_estimator(sc.KernelDensity(bandwidth=0.5).fit(NUMBERS)).chart, height=160.0)
+
+
+def three_bandwidths() -> str:
+    model = sc.KernelDensity(bandwidth=0.5).fit(NUMBERS)
+    return svg(KernelDensityDisplay.from_estimator(model, bandwidths=[0.2, 1.5], kernels=False).chart, height=160.0)
+
+
+def histogram_edges() -> str:
+    return svg(HistogramDisplay.from_estimator(sc.Histogram([0, 2, 3, 5, 8]).fit(NUMBERS)).chart, title="")
+
+
+def learning_curve() -> str:
+    table = pd.read_csv(table_path(), na_values="?").dropna(subset="type")
+    found = sc.compare(table, "type", curve=True, folds=2)
+    models = ["naive Bayes", "logistic regression", "Classifier"]
+    return svg(LearningCurveDisplay.from_comparison(found, models=models).chart, title="")
+
+
+def reliability_naive_bayes() -> str:
+    X, y = make_classification(4000, 10, n_informative=3, n_redundant=7, flip_y=0.1, random_state=0)
+    model = sc.NaiveBayes(kinds=sc.families.Normal(tied="classes")).fit(X[:2000], y[:2000])
+    return svg(ReliabilityDisplay.from_estimator(model, X[2000:], y[2000:]).chart)
+
+
+def hidden_node() -> str:
+    names = ["cause 1", "cause 2", "cause 3", "symptom 1", "symptom 2", "symptom 3"]
+    table = {name: [(i // 3**j + j * i) % 3 for i in range(60)] for j, name in enumerate(names)}
+    edges = [*((cause, "disease") for cause in names[:3]), *(("disease", symptom) for symptom in names[3:])]
+    net = sc.BayesNet(edges, {"disease": 3}, n_init=1, max_iter=3, random_state=0).fit(table)
+    return svg(NetworkDisplay.from_estimator(net).chart)
+
+
+def vowels() -> str:
+    word = ["V" if letter == "I" else "C" for letter in "MISSISSIPPI"]
+    return from_report(sc.MarkovChain(order=1, prior=0).fit([word]), "As a graph")
+
+
+def svr_tube() -> str:
+    x, y = np.arange(5.0), np.array([1, 1.2, 2, 3.8, 3])
+    tube = SVR(kernel="linear", C=100, epsilon=0.5).fit(x[:, None], y)
+    ends = np.array([-0.2, 4.2])
+    middle, least = tube.predict(ends[:, None]), 0.88 + 0.66 * ends
+    names = ["SVR, with its tube", "least squares"]
+    edges = [Line(ends, middle + side, tone="c0", width=1.0, dashes="4 4") for side in (-0.5, 0.5)]
+    marks = [*class_lines(names, ends, [middle, least]), *edges, Points(x, y, "ink", 3.5, 1.0)]
+    title = "The regression lines of SVR and of least squares"
+    return svg(Chart(title, marks, Axis("x"), Axis("y", (0.0, 4.6)), names, height=180.0))
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     draw.__name__.replace("_", "-"): draw
     for draw in (
         nomogram, classifier_explanation, classifier_boundary, mixture_profile, mixture_ellipses, kmeans_regions, beta,
         hypotheses, bandwidths, missing, network, states, tutorial_reliability, tutorial_influence,
         tutorial_explanation, tutorial_selection, tutorial_profile, tutorial_ellipses, tutorial_words,
+        beta_shapes, dirichlet_shapes, simplex, wealth, hill, xor,
+        copies, heights, lower_bound, kmeans_steps, kmeans_cost, covariance_ellipse, kernels, three_bandwidths,
+        histogram_edges, learning_curve, reliability_naive_bayes, hidden_node, vowels, svr_tube,
     )
 }  # fmt: skip
 

@@ -997,7 +997,8 @@ class KernelDensityDisplay(Display):
                     WeightedPoints(np.array([value])), named_kernel(estimator.kernel), first.h, True, ends
                 )
                 height = np.exp(one.log_density(x)) * weight / points.total
-                marks.append(Line(x, height, tone="muted", width=1.0, strength=0.7))
+                near = height > 1e-4 * height.max()
+                marks.append(Line(x[near], height[near], tone="muted", width=1.0, strength=0.7))
                 columns = {"bandwidth": np.full(len(x), first.h), "value": x, "density": height}
                 table = pa.concat_tables([table, pa.table(columns)])
                 row = np.append(row, np.full(len(x), place))

@@ -1,4 +1,4 @@
-"""The pictures of the user guide and the tutorials are those that scripts/docs_pictures.py draws."""
+"""The pictures of the guide, the tutorials and the worked examples are those that scripts/docs_pictures.py draws."""
 
 import re
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT / "docs" / "guide", ROOT / "docs" / "tutorials"]
+FOLDERS = [ROOT / "docs" / name for name in ("guide", "tutorials", "worked")]
 pytestmark = pytest.mark.skipif(not FOLDERS[0].exists(), reason="the documentation is not here")
 
 
@@ -33,7 +33,13 @@ def test_every_picture_of_these_pages_has_a_function_and_a_file(drawn):
     assert all((ROOT / "docs" / "pictures" / f"{name}.svg").exists() for name in shown)
 
 
-@pytest.mark.parametrize("name", ["beta", "bandwidths", "kmeans-regions", "tutorial-ellipses", "tutorial-explanation"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "beta", "bandwidths", "kmeans-regions", "tutorial-ellipses", "tutorial-explanation", "simplex", "heights",
+        "lower-bound", "kernels", "svr-tube",
+    ],
+)  # fmt: skip
 def test_pictures_are_small_and_whole(drawn, name):
     picture = drawn[name]()
     assert picture.startswith("<svg") and picture.rstrip().endswith("</svg>")
