@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softcount.networks.elimination import Evidence
 from softcount.networks.network import Graph
+from softcount.networks.queries import Evidence
 
 Scope = tuple[int, ...]
 

@@ -14,9 +14,8 @@ from enumerated import Row, log, margin, normalised, random_codes, random_enumer
 from softcount.errors import DataError, ResourceError
 from softcount.networks import network as network_module
 from softcount.networks import queries
-from softcount.networks.elimination import Evidence
 from softcount.networks.network import Graph, distinct_rows
-from softcount.networks.queries import Questions
+from softcount.networks.queries import Evidence, Questions
 
 ROWS = 4
 

@@ -23,9 +23,9 @@ from enumerated import (
 from networks.drawn_networks import loaded_tree
 from softcount.errors import DataError, ResourceError
 from softcount.networks import queries
-from softcount.networks.elimination import Evidence, eliminate
+from softcount.networks.elimination import eliminate
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.queries import PrunedTree
+from softcount.networks.queries import Evidence, PrunedTree
 
 ROWS = 3
 

@@ -12,9 +12,9 @@ from enumerated import random_codes, random_enumerated, random_likelihoods, soft
 from networks.drawn_networks import drawn_tables
 from softcount.errors import DataError, ResourceError
 from softcount.networks import queries
-from softcount.networks.elimination import Evidence, cells_within
+from softcount.networks.elimination import cells_within
 from softcount.networks.network import Graph, Network
-from softcount.networks.queries import Questions
+from softcount.networks.queries import Evidence, Questions
 
 SIDE = 16
 

@@ -10,10 +10,10 @@ import pytest
 from networks.drawn_networks import loaded_tree
 from small_networks import SmallNetwork, drawn, marginal, random_network, spread
 from softcount.errors import DataError
-from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.large_networks import Estimate, SampledLanes, draw_levels, gibbs, weigh_samples
 from softcount.networks.network import Graph
+from softcount.networks.queries import Evidence
+from softcount.networks.sampling import Estimate, SampledLanes, draw_levels, gibbs, weigh_samples
 
 Sampler = Callable[..., Estimate]
 samplers = pytest.mark.parametrize("sampler", [weigh_samples, gibbs])

@@ -17,9 +17,9 @@ from softcount.explore.numbers import number_document, pack
 from softcount.fitted.answers import labels_in
 from softcount.fitted.network import FittedNet
 from softcount.models.nodes import Node
-from softcount.networks.elimination import Evidence
 from softcount.networks.junction_tree import JunctionTree
 from softcount.networks.network import Graph
+from softcount.networks.queries import Evidence
 from softcount.pictures.text import cell_width
 from softcount.report.graph import place_network
 from softcount.table.column_summary import TableSummary

@@ -45,9 +45,9 @@ from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
 from softcount.models.numeric_parts import NumberPart
 from softcount.models.stacks import Kernels, Stack
-from softcount.networks.elimination import ROOM, Evidence
+from softcount.networks.elimination import ROOM
 from softcount.networks.network import Network
-from softcount.networks.queries import Questions
+from softcount.networks.queries import Evidence, Questions
 from softcount.pictures.inline_html import boxed, small_table
 from softcount.run.local import Runner
 from softcount.sources import wording

@@ -18,8 +18,8 @@ from softcount.fitted.explain import Explanation, log_ratio, runner_up
 from softcount.models.network import NetRows, levels_of
 from softcount.models.nodes import Node
 from softcount.models.numeric_parts import NumberPart
-from softcount.networks.elimination import Evidence
-from softcount.networks.large_networks import Estimate, gibbs, weigh_samples
+from softcount.networks.queries import Evidence
+from softcount.networks.sampling import Estimate, gibbs, weigh_samples
 from softcount.table import Table
 from softcount.table.cell_forms import write_cell
 from softcount.table.schema import Key

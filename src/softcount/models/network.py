@@ -417,7 +417,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         return notes
 
     def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
-        rows = sum(part.incomplete.large.sampled for part in ready) if self.sizes else 0
+        rows = sum(part.incomplete.sampled for part in ready) if self.sizes else 0
         if not rows:
             return []
         said = "1 row shows" if rows == 1 else f"{rows:,} rows show"

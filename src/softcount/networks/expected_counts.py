@@ -1,6 +1,7 @@
 """Expected counts of rows with missing values (E-step).
 
-Small connected sets of missing nodes are enumerated. Other rows go through a junction tree or are sampled.
+The missing nodes of a row fall into parts: sets of nodes that share no table. Small parts are summed over all their
+configurations. Rows with a larger part go through a junction tree, and are sampled if every tree would be too large.
 """
 
 from __future__ import annotations
@@ -16,14 +17,11 @@ from msgspec.structs import replace
 
 from softcount.core.special import log_of
 from softcount.errors import ResourceError
-from softcount.networks.elimination import FlatTables, Scope, number_alike, positions, runs
+from softcount.networks.elimination import Scope
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.large_networks import TREE_CELLS, LargeRows
 from softcount.networks.network import Graph, distinct_rows
-from softcount.networks.queries import Expectation
-
-BLOCK = 2**18
-"""Number of row parts compared in one block."""
+from softcount.networks.queries import Evidence, Expectation, Known, Layout, PrunedTree
+from softcount.networks.sampling import CHAINS, sample_expectation
 
 LOOKUPS = 2**16
 """Minimum number of table lookups per block (half a megabyte, which stays in the cache).
@@ -46,43 +44,206 @@ TINY = 1e-200
 Factors are at most 1, so terms lost to underflow do not affect larger totals.
 """
 
+TREE_CELLS = 2**24
+"""Maximum cells of a junction tree: 128 megabytes per row, a few times over, and about a second."""
+
+PATTERN_TREE_CELLS = 2**20
+"""Maximum cells of the tree of one pattern of observed nodes.
+
+A pass takes some milliseconds, as long as Gibbs chains for one row.
+"""
+
+WORTH_A_TREE = 2**14
+"""Cells of the network's tree, per node, above which each pattern gets a separate tree.
+
+Building one takes some milliseconds.
+"""
+
+SAMPLED_CODES = 2**20
+"""Maximum number of sampled codes in memory."""
+
+SEED = 20
+"""Seed of every E-step, so that two E-steps differ only by their tables."""
+
 Tables = Sequence[np.ndarray]
 
 
-class MissingPatterns(Struct, frozen=True):
-    """Distinct patterns of missing nodes, with the connected sets of nodes (shapes) that each pattern consists of."""
+class Expected(Struct, frozen=True):
+    """Expected counts of each node's table as (parent configurations x levels), and the log-likelihood."""
 
-    number: np.ndarray
-    missing: np.ndarray
-    """Shape (patterns x nodes)."""
-    pattern: np.ndarray
-    """The pattern of each connected set, sorted by pattern."""
-    shape: np.ndarray
+    counts: list[np.ndarray]
+    log_likelihood: float
+    posteriors: list[np.ndarray]
+    """For every extra scope, an array (rows x cells of the scope)."""
+    sampled: int
+    """Number of rows estimated by sampling, because exact sums would cost too much."""
+
+
+class FlatTables(Struct, frozen=True):
+    """Positions of the cells of all tables in one array.
+
+    Tables that all rows share come first, then tables with one part per row. `members` and `strides` have shape
+    (scopes x widest scope) and are padded with a stride of 0.
+    """
+
+    members: np.ndarray
+    strides: np.ndarray
     starts: np.ndarray
-    nodes: np.ndarray
-    """Shape s consists of the nodes `nodes[starts[s] : starts[s + 1]]`."""
+    by_row: np.ndarray
+    """Number of cells of one row's part; 0 if all rows share the table."""
+    shared: int
 
     @classmethod
-    def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> MissingPatterns:
+    def of(cls, sizes: Sequence[int], families: Sequence[Scope], extras: Sequence[Scope], rows: int) -> FlatTables:
+        scopes = [*families, *extras]
+        members, strides = np.zeros((2, len(scopes), max(map(len, scopes))), np.int64)
+        cells = np.empty(len(scopes), np.int64)
+        for at, scope in enumerate(scopes):
+            shape = [sizes[node] for node in scope]
+            members[at, : len(scope)] = scope
+            strides[at, : len(scope)] = np.cumprod([1, *shape[:0:-1]])[::-1]
+            cells[at] = np.prod(shape, dtype=np.int64)
+        by_row = np.where(np.arange(len(scopes)) < len(families), 0, cells)
+        starts = np.concatenate([[0], np.cumsum(np.where(by_row == 0, cells, by_row * rows))])
+        return cls(members, strides, starts, by_row, int(starts[len(families)]))
+
+    @property
+    def size(self) -> int:
+        return int(self.starts[-1])
+
+    def cells(self, columns: np.ndarray, rows: np.ndarray, scopes: np.ndarray | int) -> np.ndarray:
+        """Return the cell of each row's codes in a scope, or in the scope of the same position.
+
+        `columns` holds the codes as (nodes x rows). Missing codes (-1) count as level 0.
+        """
+        found: np.ndarray = self.starts[scopes] + self.by_row[scopes] * rows
+        for nodes, strides in zip(self.members[scopes].T, self.strides[scopes].T, strict=True):
+            if strides.any():
+                found += np.maximum(columns[nodes, rows], 0) * strides
+        return found
+
+
+# Parts of rows with few configurations, summed over all of them.
+
+
+class PartGroup(Struct, frozen=True):
+    """Parts with similar numbers of configurations, padded to arrays of equal size. Equal parts are summed once.
+
+    A configuration of part p has the cells `bases[:, p] + offsets[:, shape[p]]`, one of each table that it touches.
+    """
+
+    row: np.ndarray
+    """Row of each part, and in `number` its position among the distinct parts."""
+    number: np.ndarray
+    weights: np.ndarray
+    """Total weight of each distinct part."""
+    shape: np.ndarray
+    bases: np.ndarray
+    """(scopes x distinct parts x 1); padding selects the cell after the last, which is 1."""
+    offsets: np.ndarray
+    """(scopes x shapes x configurations)"""
+    there: np.ndarray
+    """(shapes x configurations): 1 for a configuration and 0 for padding."""
+    cell_weights: np.ndarray
+    """Weights in the shape of `bases`: tables of a row, which give posteriors, are counted with weight 1."""
+
+    def expect(self, table: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the expected counts of all cells, and the log total of every distinct part.
+
+        `table` and its logarithms `logs` end with the cell of the padding.
+        """
+        counts, found = np.zeros(len(table)), np.zeros(len(self.shape))
+        step = max(1, max(LOOKUPS, len(table)) // self.offsets[:, 0].size)
+        for start in range(0, len(found), step):
+            block = slice(start, start + step)
+            shape = self.shape[block] if len(self.there) > 1 else slice(None)
+            places = self.bases[:, block] + self.offsets[:, shape]
+            values = table.take(places).prod(axis=0)
+            values *= self.there[shape]
+            totals = values.sum(axis=1)
+            top = np.zeros(len(totals))
+            lost = np.flatnonzero(totals < TINY)
+            if len(lost):
+                high = np.where(self.there[self.shape[block][lost]] > 0, logs[places[:, lost]].sum(axis=0), -np.inf)
+                top[lost] = np.maximum(high.max(axis=1), np.finfo(float).min)
+                values[lost] = np.exp(high - top[lost, None])
+                totals[lost] = values[lost].sum(axis=1)
+            found[block] = log_of(totals) + top
+            values /= np.where(totals > 0, totals, 1.0)[:, None]
+            counts += np.bincount(places.ravel(), (values * self.cell_weights[:, block]).ravel(), len(table))
+        return counts, found
+
+
+class Parts(Struct, frozen=True):
+    """The missing nodes of rows, by pattern: sets of nodes (shapes) that are connected by a chain of scopes."""
+
+    number: np.ndarray
+    """The pattern of each row."""
+    missing: np.ndarray
+    """(patterns x nodes)"""
+    pattern: np.ndarray
+    """The pattern of each part, ascending, and its `shape`."""
+    shape: np.ndarray
+    nodes: np.ndarray
+    """(shapes x nodes): whether a shape has the node."""
+
+    @classmethod
+    def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> Parts:
         first, number = distinct_rows(codes < 0)
         missing = codes[first] < 0
         pattern, node = np.nonzero(missing)
         label = connected(missing, scopes)[pattern, node]
-        together = np.lexsort((node, label, pattern))
-        pattern, node, label = pattern[together], node[together], label[together]
-        begins = np.ones(len(pattern), bool)
-        begins[1:] = (np.diff(pattern) != 0) | (np.diff(label) != 0)
-        starts = np.concatenate([np.flatnonzero(begins), [len(pattern)]])
-        shape, one = number_alike(np.zeros(len(starts) - 1), starts, node)
-        lengths = np.diff(starts)[one]
-        return cls(number, missing, pattern[begins], shape, runs(lengths), node[positions(starts[one], lengths)[1]])
+        whole, part = np.unique(pattern * codes.shape[1] + label, return_inverse=True)
+        nodes = np.zeros((len(whole), codes.shape[1]), bool)
+        nodes[part, node] = True
+        one, shape = distinct_rows(nodes)
+        return cls(number, missing, whole // max(codes.shape[1], 1), shape, nodes[one])
 
-    def parts_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the row and the shape of every part of these rows."""
         begin = np.searchsorted(self.pattern, np.arange(len(self.missing) + 1))
-        own = self.number[rows]
-        run, at = positions(begin[own], np.diff(begin)[own])
-        return rows[run], self.shape[at]
+        lengths = np.diff(begin)[self.number[rows]]
+        row, first = np.repeat(rows, lengths), np.cumsum(lengths) - lengths
+        return row, self.shape[begin[self.number[row]] + np.arange(len(row)) - np.repeat(first, lengths)]
+
+    def enumerate(self, flat: FlatTables, sizes: Sequence[int], most: int) -> tuple[list[np.ndarray], Offsets]:
+        """Return the scopes that each shape touches, and for each of them the offsets of its configurations.
+
+        Offsets are None for shapes with more than `most`, unless all rows need at most `FEW` lookups. Small shapes are
+        enumerated first, up to `ROOM` offsets in total.
+        """
+        by_pattern = np.bincount(self.number, minlength=len(self.missing))
+        times = np.bincount(self.shape, by_pattern[self.pattern], len(self.nodes))
+        touching: list[list[tuple[int, int]]] = [[] for _ in sizes]
+        for scope, (members, strides) in enumerate(zip(flat.members.tolist(), flat.strides.tolist(), strict=True)):
+            for node, stride in zip(members, strides, strict=True):
+                if stride:
+                    touching[node].append((scope, stride))
+        configurations = np.where(self.nodes, np.array(sizes, float), 1.0).prod(axis=1)
+        scopes: list[np.ndarray] = [np.zeros(0, np.int64) for _ in configurations]
+        offsets: Offsets = [None for _ in configurations]
+        used = looked_up = 0
+        for shape in np.argsort(configurations, kind="stable").tolist():
+            nodes = np.flatnonzero(self.nodes[shape]).tolist()
+            place = {scope: at for at, scope in enumerate(sorted({scope for x in nodes for scope, _ in touching[x]}))}
+            cost = configurations[shape] * len(place)
+            looked_up += cost * times[shape]
+            if used + cost > ROOM or (cost > most and looked_up > FEW):
+                continue
+            used += cost
+            found: np.ndarray = np.zeros((len(place), 1), np.int32)
+            for node in nodes:
+                steps = np.zeros(len(place), np.int32)
+                for scope, stride in touching[node]:
+                    steps[place[scope]] = stride
+                along = steps[:, None] * np.arange(sizes[node], dtype=np.int32)
+                found = (found[:, :, None] + along[:, None]).reshape(len(place), -1)
+            scopes[shape], offsets[shape] = np.array(list(place), np.int64), found
+        return scopes, offsets
+
+
+Offsets = list[np.ndarray | None]
+"""(scopes x configurations) of each shape, added to the first cell of a row in each scope."""
 
 
 def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
@@ -102,171 +263,11 @@ def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
             return labels.T
 
 
-class Shapes(Struct, frozen=True):
-    """Connected sets of missing nodes, the scopes that each touches, and the cells of its configurations.
-
-    The scopes of shape s are `scopes[entries[s] : entries[s + 1]]`. `offsets[s]` (scopes x configurations) is added to
-    the first cell of a row in each scope. It is None if the shape has too many configurations to enumerate.
-    """
-
-    entries: np.ndarray
-    scopes: np.ndarray
-    offsets: list[np.ndarray | None]
-
-    @classmethod
-    def of(cls, patterns: MissingPatterns, flat: FlatTables, sizes: Sequence[int], most: int) -> Shapes:
-        """Enumerate shapes with at most `most` offsets, and larger ones if all rows need at most `FEW` lookups.
-
-        Small shapes are enumerated first, up to `ROOM` offsets in total.
-        """
-        by_pattern = np.bincount(patterns.number, minlength=len(patterns.missing))
-        times = np.bincount(patterns.shape, by_pattern[patterns.pattern], len(patterns.starts) - 1)
-        touching: list[list[tuple[int, int]]] = [[] for _ in sizes]
-        for scope, (members, strides) in enumerate(zip(flat.members.tolist(), flat.strides.tolist(), strict=True)):
-            for node, stride in zip(members, strides, strict=True):
-                if stride:
-                    touching[node].append((scope, stride))
-        levels, nodes = np.asarray(sizes, float)[patterns.nodes], patterns.nodes.tolist()
-        cells = np.multiply.reduceat(levels, patterns.starts[:-1]) if len(nodes) else np.zeros(0)
-        scopes: list[list[int]] = [[] for _ in cells]
-        offsets: list[np.ndarray | None] = [None for _ in cells]
-        used = looked_up = 0
-        for shape in np.argsort(cells, kind="stable").tolist():
-            own = nodes[patterns.starts[shape] : patterns.starts[shape + 1]]
-            number = {scope: at for at, scope in enumerate(sorted({scope for x in own for scope, _ in touching[x]}))}
-            cost = cells[shape] * len(number)
-            looked_up += cost * times[shape]
-            if used + cost > ROOM or (cost > most and looked_up > FEW):
-                continue
-            used += cost
-            found = np.zeros((len(number), 1), np.int32)
-            for node in own:
-                strides = np.zeros(len(number), np.int32)
-                for scope, stride in touching[node]:
-                    strides[number[scope]] = stride
-                along = strides[:, None] * np.arange(sizes[node], dtype=np.int32)
-                found = (found[:, :, None] + along[:, None]).reshape(len(number), -1)
-            scopes[shape], offsets[shape] = list(number), found
-        entries = runs(np.array([len(own) for own in scopes], np.int64))
-        return cls(entries, np.array([scope for own in scopes for scope in own], np.int64), offsets)
-
-
-class RowParts(Struct, frozen=True):
-    """Parts of rows: shape and weight of each part, and the first cells `bases[starts[p] : starts[p + 1]]` of its
-    scopes.
-    """
-
-    shape: np.ndarray
-    starts: np.ndarray
-    bases: np.ndarray
-    weights: np.ndarray
-
-    def distinct(self) -> tuple[RowParts, np.ndarray]:
-        """Merge equal parts and add their weights. Return also the index of each part among the distinct ones."""
-        number, one = number_alike(self.shape, self.starts, self.bases)
-        # Sort by shape, then by row, so that the memory of each row is read and written in order.
-        order = np.lexsort((one, self.shape[one]))
-        one, number = one[order], np.argsort(order)[number]
-        lengths = np.diff(self.starts)[one]
-        bases = self.bases[positions(self.starts[one], lengths)[1]]
-        weights = np.bincount(number, self.weights, len(one)).astype(float)
-        return RowParts(self.shape[one], runs(lengths), bases, weights), number
-
-
-class AlikeParts(Struct, frozen=True):
-    """Parts with similar numbers of configurations, padded to arrays of equal size.
-
-    `bases` has shape (scopes x parts x 1) and `offsets` (scopes x shapes x cells). `there` (shapes x cells) is 1 for a
-    configuration and 0 for padding. `weights` has the shape of `bases`.
-    """
-
-    parts: np.ndarray
-    shape: np.ndarray
-    bases: np.ndarray
-    weights: np.ndarray
-    offsets: np.ndarray
-    there: np.ndarray
-
-
-class EnumeratedParts(Struct, frozen=True, dict=True):
-    """Distinct parts whose configurations are enumerated; `expect` sums over these configurations.
-
-    The first `shared` of the `size` cells of all tables are counted with the weights of the parts, the others with
-    weight 1.
-    """
-
-    parts: RowParts
-    shapes: Shapes
-    shared: int
-    size: int
-
-    @cached_property
-    def groups(self) -> list[AlikeParts]:
-        """Parts grouped by their number of configurations, rounded up to a power of two.
-
-        Few array operations handle many parts.
-        """
-        own, found = self.parts, []
-        used, number = np.unique(own.shape, return_inverse=True)
-        offsets = [each for each in (self.shapes.offsets[shape] for shape in used) if each is not None]
-        power = np.array([(each.shape[1] - 1).bit_length() for each in offsets], np.int64)
-        for each in np.unique(power):
-            shapes, parts = np.flatnonzero(power == each), np.flatnonzero(power[number] == each)
-            scopes, cells = np.max([offsets[shape].shape for shape in shapes], axis=0)
-            laid, there = np.zeros((scopes, len(shapes), cells), np.int32), np.zeros((len(shapes), cells))
-            for number_here, shape in enumerate(shapes):
-                places = offsets[shape]
-                laid[: len(places), number_here, : places.shape[1]] = places
-                there[number_here, : places.shape[1]] = 1.0
-            bases = np.full((scopes, len(parts), 1), self.size)  # padding selects the cell after the last, which is 1
-            run, at = positions(own.starts[parts], np.diff(own.starts)[parts])
-            bases[at - own.starts[parts][run], run, 0] = own.bases[at]
-            weights = np.where(bases < self.shared, own.weights[parts][:, None], 1.0)
-            found.append(AlikeParts(parts, np.searchsorted(shapes, number[parts]), bases, weights, laid, there))
-        return found
-
-    def expect(self, table: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the expected counts of all cells and the log total of every part.
-
-        `logs` are the logarithms of `table`.
-        """
-        table, logs = np.append(table, 1.0), np.append(logs, 0.0)
-        counts, found = np.zeros(self.size + 1), np.zeros(len(self.parts.shape))
-        for own in self.groups:
-            step = max(1, max(LOOKUPS, self.size) // own.offsets[:, 0].size)
-            for start in range(0, len(own.parts), step):
-                block = slice(start, start + step)
-                shape = own.shape[block] if len(own.there) > 1 else slice(None)
-                places = own.bases[:, block] + own.offsets[:, shape]
-                values = table.take(places).prod(axis=0)
-                values *= own.there[shape]
-                totals = values.sum(axis=1)
-                top = np.zeros(len(totals))
-                lost = np.flatnonzero(totals < TINY)
-                if len(lost):
-                    high = np.where(own.there[own.shape[block][lost]] > 0, logs[places[:, lost]].sum(axis=0), -np.inf)
-                    top[lost] = np.maximum(high.max(axis=1), np.finfo(float).min)
-                    values[lost] = np.exp(high - top[lost, None])
-                    totals[lost] = values[lost].sum(axis=1)
-                found[own.parts[block]] = log_of(totals) + top
-                values /= np.where(totals > 0, totals, 1.0)[:, None]
-                counts += np.bincount(places.ravel(), (values * own.weights[:, block]).ravel(), self.size + 1)
-        return counts[:-1], found
-
-
-class Expected(Struct, frozen=True):
-    """Expected counts of each node's table as (parent configurations x levels), and the log-likelihood."""
-
-    counts: list[np.ndarray]
-    log_likelihood: float
-    posteriors: list[np.ndarray]
-    """For every extra scope, an array (rows x cells of the scope)."""
-    sampled: int
-    """Number of rows estimated by sampling, because exact sums would cost too much."""
+# Rows with all their nodes.
 
 
 class FlatCells(NamedTuple):
-    """All cells of tables and factors in one array, and their logarithms.
+    """All cells of tables and factors in one array, with a last cell of 1 for padding, and their logarithms.
 
     `factors` has one array per distinct scope. `tops` is the sum of the maxima subtracted from each row's factors.
     """
@@ -274,7 +275,7 @@ class FlatCells(NamedTuple):
     table: np.ndarray
     logs: np.ndarray
     tops: np.ndarray
-    factors: list[np.ndarray]
+    factors: dict[Scope, np.ndarray]
 
 
 class IncompleteRows(Struct, frozen=True, dict=True):
@@ -316,59 +317,54 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         `factors` has an array (rows x cells) of log-likelihoods for every extra scope. An impossible row makes the
         log-likelihood -inf and adds no counts.
         """
-        cells = self._cells(tables, factors)
-        expected, part_logs = self.parts[0].expect(cells.table, cells.logs)
-        log_likelihood = weighted(self.parts[0].parts.weights, part_logs)
-        log_likelihood += weighted(self.seen_counts, cells.logs[: self.flat.shared])
+        cells, flat = self._lay_out(tables, factors), self.flat
+        expected = np.zeros(flat.size + 1)
+        log_likelihood = weighted_sum(self.seen_counts, cells.logs[: flat.shared])
+        for group in self.groups:
+            more, logs = group.expect(cells.table, cells.logs)
+            expected += more
+            log_likelihood += weighted_sum(group.weights, logs)
+        expected[: flat.shared] += self.seen_counts
+        posteriors, weights = {}, self.weights
         if self.extras:
-            weights = np.where(self.is_large, 0.0, self.weights)
-            for rows, seen in self.seen_extras:
-                log_likelihood += weighted(weights[rows], cells.logs[seen])
-            log_likelihood += weighted(weights, cells.tops)
-        large = self._expect_large(tables, cells)
-        if large is not None:
-            log_likelihood += weighted(self.large.weights, large.log_evidence)
+            weights = np.where(self.is_large, 0.0, weights)
+            log_likelihood += weighted_sum(weights, cells.tops)
+        for number, (scope, (rows, seen)) in enumerate(self.seen_extras.items(), len(self.sizes)):
+            log_likelihood += weighted_sum(weights[rows], cells.logs[seen])
+            expected[seen] = 1.0
+            posteriors[scope] = expected[flat.starts[number] : flat.starts[number + 1]].reshape(len(self.codes), -1)
+        bounds = pairwise(flat.starts[: len(self.sizes) + 1].tolist())
+        counts = [expected[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
+        for rows, found in self._expect_large(tables, cells.factors):
+            log_likelihood += weighted_sum(self.weights[rows], found.log_evidence)
+            for own, more in zip(counts, found.counts, strict=True):
+                own += more.reshape(own.shape)
+            for scope, more in zip(cells.factors, found.posteriors, strict=True):
+                posteriors[scope][rows] = more
         if log_likelihood == -np.inf:
             lost = self.row_logs(tables, factors) == -np.inf
-            found = replace(self, weights=np.where(lost, 0.0, self.weights)).expect(tables, factors)
-            for posterior in found.posteriors:
+            possible = replace(self, weights=np.where(lost, 0.0, self.weights)).expect(tables, factors)
+            for posterior in possible.posteriors:
                 posterior[lost] = 0.0
-            return Expected(found.counts, -np.inf, found.posteriors, found.sampled)
-        shared = expected[: self.flat.shared] + self.seen_counts
-        bounds = pairwise(self.flat.starts[: len(self.sizes) + 1].tolist())
-        counts = [shared[a:b].reshape(-1, size) for (a, b), size in zip(bounds, self.sizes, strict=True)]
-        posteriors = {}
-        for number, (scope, (_, seen)) in enumerate(zip(self.own_extras, self.seen_extras, strict=True)):
-            expected[seen] = 1.0
-            first, last = self.flat.starts[len(self.sizes) + number : len(self.sizes) + number + 2]
-            posteriors[scope] = expected[first:last].reshape(len(self.codes), -1)
-        if large is not None:
-            counts = [own + more for own, more in zip(counts, large.counts, strict=True)]
-            for own, more in zip(posteriors.values(), large.posteriors, strict=True):
-                own[self.is_large] = more
-        return Expected(counts, log_likelihood, [posteriors[scope] for scope in self.extras], self.large.sampled)
-
-    def _expect_large(self, tables: Tables, cells: FlatCells) -> Expectation | None:
-        if not self.is_large.any():
-            return None
-        return self.large.expect(tables, [factor[self.is_large] for factor in cells.factors])
+            return replace(possible, log_likelihood=-np.inf)
+        return Expected(counts, log_likelihood, [posteriors[scope] for scope in self.extras], self.sampled)
 
     def row_logs(self, tables: Tables, factors: Sequence[np.ndarray] = ()) -> np.ndarray:
         """Return the log-likelihood of each row, -inf if the row is impossible."""
-        cells = self._cells(tables, factors)
-        parts, rows, numbers = self.parts
-        found = np.bincount(rows, parts.expect(cells.table, cells.logs)[1][numbers], len(self.codes)) + cells.tops
-        for number in range(self.flat.scopes):
+        cells = self._lay_out(tables, factors)
+        found = cells.tops.copy()
+        for group in self.groups:
+            logs = group.expect(cells.table, cells.logs)[1]
+            found += np.bincount(group.row, logs[group.number], len(found))
+        for number in range(len(self.scopes)):
             rows, shown = self.shown(number)
             found[rows] += cells.logs[shown]
-        large = self._expect_large(tables, cells)
-        if large is not None:
-            found[self.is_large] = large.log_evidence
-        return np.asarray(found)
+        for rows, own in self._expect_large(tables, cells.factors):
+            found[rows] = own.log_evidence
+        return found
 
-    def _cells(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
-        """Lay out tables and factors in one array."""
-        by_scope = {scope: np.zeros((len(self.codes), 1)) for scope in self.own_extras}
+    def _lay_out(self, tables: Tables, factors: Sequence[np.ndarray]) -> FlatCells:
+        by_scope = {scope: np.zeros((len(self.codes), 1)) for scope in self.distinct_extras}
         for scope, factor in zip(self.extras, factors, strict=True):
             by_scope[scope] = by_scope[scope] + factor
         shared = np.concatenate([np.ravel(each) for each in tables])
@@ -378,86 +374,85 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         # Only the exponential of -inf is 0. Other values are at least `SMALL`, so that totals that depend on them are
         # below `TINY`.
         plain = [np.where(logs > -np.inf, np.maximum(np.exp(logs), SMALL), 0.0) for logs in off]
-        logs = np.concatenate([log_of(shared), *off])
         total = np.zeros(len(self.codes)) + sum(top[:, 0] for top in tops)
-        return FlatCells(np.concatenate([shared, *plain]), logs, total, list(by_scope.values()))
+        return FlatCells(
+            np.concatenate([shared, *plain, [1.0]]), np.concatenate([log_of(shared), *off, [0.0]]), total, by_scope
+        )
 
     # -- values that all E-steps share
 
     @cached_property
-    def own_extras(self) -> list[Scope]:
-        """The distinct extra scopes."""
+    def distinct_extras(self) -> list[Scope]:
         return list(dict.fromkeys(self.extras))
 
     @cached_property
     def scopes(self) -> list[Scope]:
-        return [*self.graph.families, *self.own_extras]
+        return [*self.graph.families, *self.distinct_extras]
 
     @cached_property
     def flat(self) -> FlatTables:
-        return FlatTables.of(self.sizes, self.graph.families, self.own_extras, len(self.codes))
+        return FlatTables.of(self.sizes, self.graph.families, self.distinct_extras, len(self.codes))
 
     @cached_property
-    def patterns(self) -> MissingPatterns:
-        return MissingPatterns.of(self.codes, self.scopes)
+    def parts(self) -> Parts:
+        return Parts.of(self.codes, self.scopes)
 
     @cached_property
     def tree(self) -> JunctionTree | None:
         """The junction tree of the network, or None if it would be too large."""
         try:
-            return JunctionTree.build(self.sizes, list(filter(None, self.scopes)), TREE_CELLS)
+            return JunctionTree.build(self.sizes, self.scopes, TREE_CELLS)
         except ResourceError:
             return None
 
     @cached_property
-    def shapes(self) -> Shapes:
-        """Shapes of the missing nodes. Those that need fewer numbers than a row has in the tree are enumerated."""
-        tree = self.tree if len(self.patterns.nodes) else None
-        return Shapes.of(self.patterns, self.flat, self.sizes, ROOM if tree is None else tree.cells)
+    def enumerated(self) -> tuple[list[np.ndarray], Offsets]:
+        """Shapes that need fewer numbers than a row has in the tree are enumerated."""
+        tree = self.tree if len(self.parts.nodes) else None
+        return self.parts.enumerate(self.flat, self.sizes, ROOM if tree is None else tree.cells)
 
     @cached_property
     def is_large(self) -> np.ndarray:
-        """Mask of the rows with a part whose shape is not enumerated."""
-        patterns = self.patterns
-        large = np.array([each is None for each in self.shapes.offsets], bool)
-        with_large = np.bincount(patterns.pattern[large[patterns.shape]], minlength=len(patterns.missing)) > 0
-        return np.asarray(with_large[patterns.number])
+        """Mask of the rows with a part that is not enumerated."""
+        large = np.array([each is None for each in self.enumerated[1]], bool)[self.parts.shape]
+        return np.asarray(np.bincount(self.parts.pattern, large, len(self.parts.missing))[self.parts.number] > 0)
 
     @cached_property
-    def large(self) -> LargeRows:
-        rows = np.flatnonzero(self.is_large)
-        return LargeRows(self.graph, self.sizes, self.codes[rows], self.weights[rows], self.own_extras, rows, self.tree)
+    def groups(self) -> list[PartGroup]:
+        """Parts of the rows that are not large, grouped by their number of configurations up to a power of two.
 
-    @cached_property
-    def parts(self) -> tuple[EnumeratedParts, np.ndarray, np.ndarray]:
-        """The distinct parts of rows that are not large; the row of every part; its index among the distinct parts.
-
-        Parts are compared in blocks, so that memory grows with the number of distinct parts.
+        Few array operations then handle many parts.
         """
-        row, shape = self.patterns.parts_of(np.flatnonzero(~self.is_large))
-        entries, blocks, numbers = self.shapes.entries, list[RowParts](), list[np.ndarray]()
-        for start in range(0, max(len(row), 1), BLOCK):
-            own, rows = shape[start : start + BLOCK], row[start : start + BLOCK]
-            lengths = np.diff(entries)[own]
-            run, at = positions(entries[own], lengths)
-            cells = self.flat.cells_at(self.codes, rows[run], self.shapes.scopes[at])
-            parts, number = RowParts(own, runs(lengths), cells, self.weights[rows]).distinct()
-            numbers.append(number + sum(len(block.shape) for block in blocks))
-            blocks.append(parts)
-        if len(blocks) > 1:
-            lengths = np.concatenate([np.diff(block.starts) for block in blocks])
-            shapes, bases, weights = (
-                np.concatenate([getattr(block, name) for block in blocks]) for name in ("shape", "bases", "weights")
-            )
-            parts, merged = RowParts(shapes, runs(lengths), bases, weights).distinct()
-            number = merged[np.concatenate(numbers)]
-        return EnumeratedParts(parts, self.shapes, self.flat.shared, self.flat.size), row, number
+        row, shape = self.parts.of_rows(np.flatnonzero(~self.is_large))
+        own_scopes, own_offsets = self.enumerated
+        power = np.array([-1 if own is None else (own.shape[1] - 1).bit_length() for own in own_offsets], int)[shape]
+        found = []
+        for each in np.unique(power):
+            rows, (shapes, number) = row[power == each], np.unique(shape[power == each], return_inverse=True)
+            offsets = [own for own in (own_offsets[one] for one in shapes) if own is not None]
+            width, cells = np.max([own.shape for own in offsets], axis=0)
+            scopes, laid = np.full((width, len(shapes)), -1), np.zeros((width, len(shapes), cells), np.int32)
+            there = np.zeros((len(shapes), cells))
+            for at, own in enumerate(offsets):
+                scopes[: len(own), at] = own_scopes[shapes[at]]
+                laid[: len(own), at, : own.shape[1]] = own
+                there[at, : own.shape[1]] = 1.0
+            bases = np.stack([self.flat.cells(self._columns, rows, own[number]) for own in scopes], axis=1)
+            bases[scopes.T[number] < 0] = self.flat.size
+            first, distinct = distinct_rows(np.column_stack([number, bases]))
+            # Sort by shape, then by row, so that the memory of each row is read and written in order.
+            order = np.lexsort((first, number[first]))
+            first, distinct = first[order], np.argsort(order)[distinct]
+            weights, lanes = np.bincount(distinct, self.weights[rows], len(first)), bases[first].T[:, :, None].copy()
+            cell_weights = np.where(lanes < self.flat.shared, weights[:, None], 1.0)
+            found.append(PartGroup(rows, distinct, weights, number[first], lanes, laid, there, cell_weights))
+        return found
 
     def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows, without large ones, in which all nodes of a scope are observed, and their cells."""
-        holes = self.patterns.missing[:, list(self.scopes[number])].any(axis=1)
-        rows = np.flatnonzero(~np.asarray(holes)[self.patterns.number] & ~self.is_large)
-        return rows, self.flat.cells_in(self._columns, rows, number)
+        holes = np.asarray(self.parts.missing[:, list(self.scopes[number])].any(axis=1))
+        rows = np.flatnonzero(~holes[self.parts.number] & ~self.is_large)
+        return rows, self.flat.cells(self._columns, rows, number)
 
     @cached_property
     def _columns(self) -> np.ndarray:
@@ -474,14 +469,64 @@ class IncompleteRows(Struct, frozen=True, dict=True):
         return found
 
     @cached_property
-    def seen_extras(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [self.shown(number) for number in range(len(self.sizes), len(self.scopes))]
+    def seen_extras(self) -> dict[Scope, tuple[np.ndarray, np.ndarray]]:
+        return {scope: self.shown(number) for number, scope in enumerate(self.distinct_extras, len(self.sizes))}
+
+    # -- rows with parts that are not enumerated
+
+    @cached_property
+    def trees(self) -> list[tuple[np.ndarray, Layout | None]]:
+        """Groups of large rows with the layout of their tree; None means that the rows are sampled.
+
+        All rows share one tree if it is small. Otherwise each pattern of observed nodes has its own tree, if that is
+        small enough. Rows are sampled in blocks.
+        """
+        large, every = np.flatnonzero(self.is_large), range(len(self.sizes))
+        soft, whole = tuple(self.distinct_extras), None
+        if not len(large):
+            return []
+        if self.tree is not None:
+            whole = Layout(self.tree, [*every], [], Known((), tuple(every), soft))
+            if self.tree.cells <= WORTH_A_TREE * len(self.sizes):
+                return [(large, whole)]
+        rest, found = [], list[tuple[np.ndarray, Layout | None]]()
+        for pattern in np.unique(self.parts.number[large]):
+            rows = large[self.parts.number[large] == pattern]
+            known = Known.of(np.flatnonzero(~self.parts.missing[pattern]).tolist(), soft)
+            try:
+                found.append((rows, Layout.build(self.graph, self.sizes, every, known, PATTERN_TREE_CELLS)))
+            except ResourceError:
+                rest.append(rows)
+        left = np.sort(np.concatenate(rest)) if rest else large[:0]
+        step = len(left) if whole is not None else max(1, SAMPLED_CODES // (CHAINS * len(self.sizes)))
+        return [*found, *((left[start : start + step], whole) for start in range(0, len(left), max(1, step)))]
+
+    @property
+    def sampled(self) -> int:
+        return sum(len(rows) for rows, layout in self.trees if layout is None)
+
+    def _expect_large(self, tables: Tables, factors: dict[Scope, np.ndarray]) -> list[tuple[np.ndarray, Expectation]]:
+        """Return large rows with their expected counts, log-likelihoods and posteriors, group by group."""
+        if not self.trees:
+            return []
+        shapes = ([self.sizes[node] for node in scope] for scope in self.graph.families)
+        shaped = [np.reshape(table, shape) for table, shape in zip(tables, shapes, strict=True)]
+        rng, found = np.random.default_rng(SEED), []
+        for rows, layout in self.trees:
+            evidence = Evidence(self.codes[rows], {scope: factor[rows] for scope, factor in factors.items()})
+            if layout is None:
+                own = sample_expectation(self.graph, shaped, evidence, self.weights[rows], rows, rng)
+            else:
+                tree = PrunedTree.of(layout, shaped, self.graph.families)
+                own = tree.expected(list(factors), evidence, self.weights[rows])
+            found.append((rows, own))
+        return found
 
 
-def weighted(weights: np.ndarray, logs: np.ndarray | float) -> float:
+def weighted_sum(weights: np.ndarray, logs: np.ndarray) -> float:
     """Return the sum of weighted logarithms; 0 times -inf is 0.
 
-    >>> weighted(np.array([2.0, 0.0]), np.array([-1.0, -np.inf]))
+    >>> weighted_sum(np.array([2.0, 0.0]), np.array([-1.0, -np.inf]))
     -2.0
     """
     there = weights != 0

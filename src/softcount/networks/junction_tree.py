@@ -13,8 +13,9 @@ import numpy as np
 from msgspec import Struct, field
 
 from softcount.errors import DataError
-from softcount.networks.elimination import ROOM, Array, LaneInput, Scope, eliminate, unlogged
+from softcount.networks.elimination import ROOM, Scope, eliminate
 
+Array = np.ndarray
 Index = tuple[slice | None, ...]
 
 
@@ -258,6 +259,29 @@ LOGS = Arithmetic(np.add, np.subtract, _log_total, -np.inf, 0.0, LEAST_LOG)
 MAXIMA = Arithmetic(np.add, np.subtract, np.maximum.reduce, -np.inf, 0.0, LEAST_LOG)
 
 # Messages in a junction tree: up to the root, and down to the cliques of a query.
+
+
+class LaneInput(NamedTuple):
+    """Factors over a scope with shape (levels of each node ..., lanes). A single lane applies to all rows."""
+
+    scope: Scope
+    values: Array
+    logs: bool = False
+
+
+def unlogged(inputs: Sequence[LaneInput]) -> tuple[list[LaneInput], Array | float]:
+    """Return the inputs as plain numbers with a maximum of 1 per lane, and the logarithm of the removed scale."""
+    found: list[LaneInput] = []
+    shift: Array | float = 0.0
+    for each in inputs:
+        if each.logs:
+            top = each.values.reshape(-1, each.values.shape[-1]).max(axis=0)
+            top = np.where(top > -np.inf, top, 0.0)
+            shift = shift + top
+            each = LaneInput(each.scope, np.exp(each.values - top))
+        found.append(each)
+    return found, shift
+
 
 LOST = -500.0
 """If the log of the scale is above this, an underflow of 10^-308 in some cells is less than 10^-90 of the total."""

@@ -9,13 +9,75 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.errors import DataError, ResourceError
-from softcount.networks.elimination import ROOM, Array, Evidence, LaneInput, Scope
-from softcount.networks.junction_tree import Belief, JunctionTree, Propagation, Side
+from softcount.networks.elimination import ROOM, Scope
+from softcount.networks.junction_tree import Array, Belief, JunctionTree, LaneInput, Propagation, Side
 from softcount.networks.network import Graph, distinct_rows, reach
+
+# Evidence row by row.
+
+
+class Evidence(Struct, frozen=True, dict=True):
+    """Codes (rows x nodes, -1 if missing) and soft evidence.
+
+    `factors` maps a scope, which must lie within a clique, to log-likelihoods (rows x cells). The scope's first node
+    changes slowest. A level that is excluded has a logarithm of minus infinity.
+    """
+
+    codes: Array
+    factors: Mapping[Scope, Array] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def columns(self) -> Array:
+        return np.ascontiguousarray(self.codes.T, dtype=np.intp)
+
+    @cached_property
+    def seen(self) -> Scope:
+        """Nodes that are observed in at least one row."""
+        return tuple(np.flatnonzero((self.columns >= 0).any(axis=1)).tolist())
+
+    @property
+    def soft(self) -> tuple[Scope, ...]:
+        """Scopes of the factors."""
+        return tuple(self.factors)
+
+    def take(self, rows: Array) -> Evidence:
+        return Evidence(self.codes[rows], {scope: logs[rows] for scope, logs in self.factors.items()})
+
+    def hiding(self, node: int) -> Evidence:
+        """Return the evidence without the observations of one node."""
+        codes = self.codes.copy()
+        codes[:, node] = -1
+        return replace(self, codes=codes)
+
+    def with_factor(self, scope: Sequence[int], logs: Array) -> Evidence:
+        """Add joint log-likelihoods of several nodes."""
+        key = tuple(scope)
+        return replace(self, factors={**self.factors, key: self.factors.get(key, 0.0) + logs})
+
+    def inputs(self, sizes: Sequence[int], block: slice, nodes: Iterable[int]) -> Iterator[LaneInput]:
+        """Yield the lanes of a block of rows: indicators of the codes of `nodes`, then all factors."""
+        for node in nodes:
+            yield LaneInput((node,), _indicators(sizes[node]).take(self.columns[node, block], axis=1))
+        for scope, logs in self.factors.items():
+            lanes = np.ascontiguousarray(logs[block].T).reshape(*(sizes[node] for node in scope), -1)
+            yield LaneInput(scope, lanes, logs=True)
+
+
+@cache
+def _indicators(levels: int) -> Array:
+    """Return one indicator column per code. The last column, which -1 selects, is all ones."""
+    return np.concatenate([np.eye(levels), np.ones((levels, 1))], axis=1)
+
+
+# Trees without the nodes that all rows show.
 
 BLOCK = 2**21
 """Target number of clique cells per block of rows: 16 megabytes, plus some temporary arrays of that size."""
@@ -232,7 +294,15 @@ class PrunedTree(Propagation, frozen=True, dict=True):
         return Expectation(counts, log_evidence, found)
 
     def expected(self, of: Sequence[Scope], evidence: Evidence, weights: Array) -> Expectation:
-        """Return expected counts of all tables in order, log evidence of rows, and posteriors of scopes `of`."""
+        """Return expected counts of all tables in order, log evidence of rows, and posteriors of scopes `of`.
+
+        Equal rows are summed once.
+        """
+        if not evidence.soft:
+            one, again = distinct_rows(evidence.codes)
+            if len(one) < evidence.rows:
+                found = self.expected(of, evidence.take(one), np.bincount(again, weights, len(one)))
+                return Expectation(found.counts, found.log_evidence[again], [own[again] for own in found.posteriors])
         asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
         found = self.answer([*of, *asked.values()], evidence, weights)
         posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
-from softcount.networks.elimination import Evidence, bits
+from softcount.networks.elimination import bits
 from softcount.networks.expected_counts import IncompleteRows
 from softcount.networks.network import Graph
-from softcount.networks.queries import Questions
+from softcount.networks.queries import Evidence, Questions
 from softcount.networks.scores import Bdeu, CodeCounts, EdgeRules, FamilyScores, Pair, Parents, Score, informations
 
 ADD, DROP, TURN = 0, 1, 2

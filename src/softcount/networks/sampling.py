@@ -1,23 +1,19 @@
-"""Rows that are too expensive to enumerate: junction trees, and sampling if the trees would be too large."""
+"""Sampling of networks that are too large for exact sums: forward from parents to children, or node by node (Gibbs)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 
 from softcount.core.special import log_of
 from softcount.errors import DataError, ResourceError
-from softcount.networks.elimination import Evidence, Scope
-from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.network import Graph, distinct_rows
-from softcount.networks.queries import Expectation, Known, Layout, PrunedTree, check_different
-
-# Samples of a network in parallel, one per lane: drawn from parents to children, or node by node (Gibbs).
+from softcount.networks.elimination import Scope
+from softcount.networks.network import Graph
+from softcount.networks.queries import Evidence, Expectation, check_different
 
 
 class SampledLanes(Struct, frozen=True, dict=True):
@@ -127,22 +123,7 @@ def draw_levels(scores: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
     return drawn, log_of(totals[:, -1]) + top[:, 0]
 
 
-# Rows that are not enumerated: a tree of the network, trees without the observed nodes, or sampling.
-
-TREE_CELLS = 2**24
-"""Maximum cells of a junction tree: 128 megabytes per row, a few times over, and about a second."""
-
-PATTERN_TREE_CELLS = 2**20
-"""Maximum cells of the tree of one pattern of observed nodes.
-
-A pass takes some milliseconds, as long as Gibbs chains for one row.
-"""
-
-WORTH_A_TREE = 2**14
-"""Cells of the network's tree, per node, above which each pattern gets a separate tree.
-
-Building one takes some milliseconds.
-"""
+# Expected counts of rows.
 
 CHAINS = 8
 """Number of Gibbs chains per sampled row."""
@@ -152,130 +133,48 @@ TRIES = 16
 
 BURN_IN, SWEEPS = 10, 40
 
-BLOCK = 2**20
-"""Maximum number of sampled codes in memory."""
 
-SEED = 20
-"""Seed of every E-step, so that two E-steps differ only by their tables."""
+def sample_expectation(
+    graph: Graph,
+    tables: list[np.ndarray],
+    evidence: Evidence,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    rng: np.random.Generator,
+) -> Expectation:
+    """Estimate expected counts of rows by Gibbs sampling; `rows` are their numbers, from 0, for error messages.
 
-
-class LargeRows(Struct, frozen=True, dict=True):
-    """Rows whose missing values are not enumerated. `tree` is the network's tree, None if it would be too large."""
-
-    graph: Graph
-    sizes: tuple[int, ...]
-    codes: np.ndarray
-    weights: np.ndarray
-    extras: list[Scope]
-    rows: np.ndarray
-    tree: JunctionTree | None
-
-    def expect(self, tables: Sequence[np.ndarray], factors: Sequence[np.ndarray]) -> Expectation:
-        """Return expected counts, log-likelihoods and posteriors of these rows. Tables may have any shape."""
-        shaped = [
-            np.reshape(table, [self.sizes[node] for node in scope])
-            for table, scope in zip(tables, self.graph.families, strict=True)
-        ]
-        own = dict(zip(self.extras, factors, strict=True))
-        constant = own.pop((), np.zeros((len(self.codes), 1)))[:, 0]
-        counts, logs = [np.zeros(table.shape) for table in shaped], np.zeros(len(self.codes))
-        posteriors = {scope: np.zeros(factor.shape) for scope, factor in own.items()}
-        rng = np.random.default_rng(SEED)
-        for rows, layout in self.groups:
-            some, given = self._take(rows), {scope: factor[rows] for scope, factor in own.items()}
-            found = some._sample(shaped, given, rng) if layout is None else some._exact(layout, shaped, given)
-            logs[rows] = found.log_evidence
-            for total, more in zip(counts, found.counts, strict=True):
-                total += more.reshape(total.shape)
-            for scope, more in zip(own, found.posteriors, strict=True):
-                posteriors[scope][rows] = more
-        posteriors[()] = np.where(logs > -np.inf, 1.0, 0.0)[:, None]
-        flat = [count.reshape(-1, size) for count, size in zip(counts, self.sizes, strict=True)]
-        return Expectation(flat, logs + constant, [posteriors[scope] for scope in self.extras])
-
-    @cached_property
-    def groups(self) -> list[tuple[np.ndarray, Layout | None]]:
-        """Groups of rows with the layout of their tree; None means that the rows are sampled.
-
-        All rows share one tree if it is small. Otherwise each pattern of observed nodes has its own tree, if that is
-        small enough. Rows are sampled in blocks.
-        """
-        soft, every = tuple(filter(None, self.extras)), range(len(self.sizes))
-        whole: Layout | None = None
-        if self.tree is not None:
-            whole = Layout(self.tree, [*every], [], Known((), tuple(every), soft))
-            if self.tree.cells <= WORTH_A_TREE * len(self.sizes):
-                return [(np.arange(len(self.codes)), whole)]
-        first, again = distinct_rows(self.codes >= 0)
-        kept, found = [], list[tuple[np.ndarray, Layout | None]]()
-        for pattern, row in enumerate(first):
-            known = Known.of(np.flatnonzero(self.codes[row] >= 0).tolist(), soft)
-            try:
-                layout = Layout.build(self.graph, self.sizes, every, known, PATTERN_TREE_CELLS)
-                found.append((np.flatnonzero(again == pattern), layout))
-            except ResourceError:
-                kept.append(pattern)
-        rest = np.flatnonzero(np.isin(again, kept))
-        step = len(rest) if whole is not None else BLOCK // (CHAINS * len(self.sizes))
-        return [*found, *((rest[start : start + step], whole) for start in range(0, len(rest), max(1, step)))]
-
-    @property
-    def sampled(self) -> int:
-        return sum(len(rows) for rows, layout in self.groups if layout is None)
-
-    def _take(self, rows: Any) -> LargeRows:
-        return LargeRows(
-            self.graph, self.sizes, self.codes[rows], self.weights[rows], self.extras, self.rows[rows], self.tree
+    The log-likelihood is the log mean weight of the states drawn to initialise the chains.
+    """
+    by_lane = {scope: np.repeat(factor, CHAINS, axis=0) for scope, factor in evidence.factors.items()}
+    lanes = SampledLanes(graph, tables, np.repeat(evidence.codes, CHAINS, axis=0), by_lane)
+    states, logs = lanes.start(rng, TRIES)
+    states, logs = states.reshape(len(rows), CHAINS, -1), logs.reshape(len(rows), CHAINS)
+    if not (logs > -np.inf).any(axis=1).all():
+        row = rows[np.flatnonzero((logs == -np.inf).all(axis=1))[0]]
+        raise ResourceError(
+            f"row {row + 1}: none of {CHAINS * TRIES} samples agrees with what it shows, and an exact answer costs "
+            "too much. Make the network sparser, or give every level some probability (a prior)."
         )
-
-    def _exact(self, layout: Layout, tables: list[np.ndarray], factors: dict[Scope, np.ndarray]) -> Expectation:
-        """Compute expected counts with a tree.
-
-        Without factors, equal rows are summed once; with factors, all rows differ.
-        """
-        one = again = np.arange(len(self.codes))
-        if not factors:
-            one, again = distinct_rows(self.codes)
-        evidence, weights = Evidence(self.codes[one], factors), np.bincount(again, self.weights, len(one))
-        found = PrunedTree.of(layout, tables, self.graph.families).expected(list(factors), evidence, weights)
-        return found._replace(log_evidence=found.log_evidence[again])
-
-    def _sample(
-        self, tables: list[np.ndarray], factors: dict[Scope, np.ndarray], rng: np.random.Generator
-    ) -> Expectation:
-        """Estimate expected counts by Gibbs sampling.
-
-        The log-likelihood is the log mean weight of the states drawn to initialise the chains.
-        """
-        by_lane = {scope: np.repeat(factor, CHAINS, axis=0) for scope, factor in factors.items()}
-        lanes = SampledLanes(self.graph, tables, np.repeat(self.codes, CHAINS, axis=0), by_lane)
-        states, logs = lanes.start(rng, TRIES)
-        states, logs = states.reshape(len(self.codes), CHAINS, -1), logs.reshape(len(self.codes), CHAINS)
-        if not (logs > -np.inf).any(axis=1).all():
-            row = self.rows[np.flatnonzero((logs == -np.inf).all(axis=1))[0]]
-            raise ResourceError(
-                f"row {row + 1}: none of {CHAINS * TRIES} samples agrees with what it shows, and an exact answer costs "
-                "too much. Make the network sparser, or give every level some probability (a prior)."
-            )
-        # A chain without a possible state continues from the state of another chain of its row.
-        begin = np.where(logs > -np.inf, np.arange(CHAINS), logs.argmax(axis=1)[:, None])
-        states = np.take_along_axis(states, begin[:, :, None], axis=1).reshape(logs.size, -1)
-        families, row = len(self.sizes), np.arange(len(states)) // CHAINS
-        share = 1 / (CHAINS * SWEEPS)
-        cells = [prod(self.sizes[node] for node in scope) for scope in lanes.scopes]
-        counts = [np.zeros(each) for each in cells[:families]]
-        posteriors = [np.zeros((len(self.codes), each)) for each in cells[families:]]
-        for sweep in range(BURN_IN + SWEEPS):
-            lanes.sweep(states, rng)
-            if sweep < BURN_IN:
-                continue
-            for number, scope in enumerate(lanes.scopes):
-                at = _cells(states, tables, scope)
-                if number < families:
-                    counts[number] += np.bincount(at, self.weights[row] * share, cells[number])
-                else:
-                    np.add.at(posteriors[number - families], (row, at), share)
-        return Expectation(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
+    # A chain without a possible state continues from the state of another chain of its row.
+    begin = np.where(logs > -np.inf, np.arange(CHAINS), logs.argmax(axis=1)[:, None])
+    states = np.take_along_axis(states, begin[:, :, None], axis=1).reshape(logs.size, -1)
+    families, row = len(tables), np.arange(len(states)) // CHAINS
+    share = 1 / (CHAINS * SWEEPS)
+    cells = [prod(lanes.sizes[node] for node in scope) for scope in lanes.scopes]
+    counts = [np.zeros(each) for each in cells[:families]]
+    posteriors = [np.zeros((len(rows), each)) for each in cells[families:]]
+    for sweep in range(BURN_IN + SWEEPS):
+        lanes.sweep(states, rng)
+        if sweep < BURN_IN:
+            continue
+        for number, scope in enumerate(lanes.scopes):
+            at = _cells(states, tables, scope)
+            if number < families:
+                counts[number] += np.bincount(at, weights[row] * share, cells[number])
+            else:
+                np.add.at(posteriors[number - families], (row, at), share)
+    return Expectation(counts, np.logaddexp.reduce(logs, axis=1) - np.log(CHAINS), posteriors)
 
 
 # Answers by sampling with standard errors, for queries whose exact answer costs too much.
