@@ -242,7 +242,8 @@ def best_factor(points: np.ndarray, counts: np.ndarray, widths: np.ndarray, leas
 
 def _cells(points: np.ndarray, finest: float, widest: float) -> np.ndarray:
     """Return edges of narrow cells near the points and wide ones elsewhere; none below zero if no number is."""
-    width, far = finest * FINEST[len(points) > FEW_POINTS], WIDEST
+    # A share of the least bandwidth may be too small for a float, and a width of zero is never wide enough.
+    width, far = max(finest * FINEST[len(points) > FEW_POINTS], float(np.finfo(float).tiny)), WIDEST
     while True:
         low, high = np.floor((points - far * widest) / width), np.ceil((points + far * widest) / width)
         new = np.flatnonzero(np.concatenate([[True], low[1:] > np.maximum.accumulate(high)[:-1]]))
