@@ -43,6 +43,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "download_all_examples": False,
     "remove_config_comments": True,
+    "capture_repr": (),  # a display is shown by its picture
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -1,8 +1,9 @@
 """
-Rows that fit nowhere
-=====================
+Find the rows that fit worst
+============================
 
-Bicycles of low density under the model, and the cells that cause it. Units do not matter.
+The bicycles with the lowest density under a mixture, and the cells that cause it. The
+score does not depend on the units of the columns.
 """
 
 import softcount as sc

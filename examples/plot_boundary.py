@@ -1,9 +1,9 @@
 """
-Where one class ends
-====================
+Draw the regions of the classes
+===============================
 
-Naive Bayes with a variance for each class has curved boundaries. Columns that are
-not drawn are missing, which is no evidence.
+Naive Bayes with a variance per class has curved boundaries. The columns that are not
+drawn are left missing.
 """
 
 from sklearn.datasets import load_iris

@@ -1,8 +1,8 @@
 """
-A column in every class
-=======================
+Compare a column between classes
+================================
 
-Prices of second-hand bicycles by type, and their brakes.
+The price of second-hand bicycles by type, and their brakes.
 """
 
 import matplotlib.pyplot as plt

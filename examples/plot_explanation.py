@@ -1,8 +1,9 @@
 """
-Why this answer
-===============
+Explain a prediction
+====================
 
-What each column adds to the log-odds of the class against the runner-up. The bars add up to the answer, exactly.
+Each bar is the contribution of a column to the log-odds of the predicted class against
+the runner-up. The bars add up to the total.
 """
 
 import softcount as sc

@@ -1,8 +1,9 @@
 """
-How many classes
-================
+Choose the number of classes
+============================
 
-The evidence for each number of classes: how probable the table is, its parameters averaged over.
+The evidence of each number of classes: the probability of the table with the parameters
+integrated out.
 """
 
 import softcount as sc

@@ -1,8 +1,8 @@
 """
-Which columns matter
-====================
+Rank the columns by influence
+=============================
 
-How far the classes depart from the whole table, column by column, as AutoClass defined it.
+The divergence of the classes from the whole table, column by column.
 """
 
 import softcount as sc

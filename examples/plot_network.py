@@ -1,8 +1,9 @@
 """
-A tree that naive Bayes lacks
+Draw a tree-augmented network
 =============================
 
-Each column may depend on one other besides the class; which, is found by how much they say of each other.
+Each column may depend on the class and on one other column. The tree with the highest
+mutual information given the class is chosen.
 """
 
 import softcount as sc

@@ -1,9 +1,9 @@
 """
-A model on one sheet
-====================
+Draw a nomogram of naive Bayes
+==============================
 
-Every value of every column stands where its log-odds are. Add the places of a row's cells, and the
-answer is read off without a computer.
+Each value of each column stands at its log-odds. Add the log-odds of the cells of a row
+to the start value to get the prediction without a computer.
 """
 
 import softcount as sc

@@ -1,8 +1,9 @@
 """
-What sets classes apart
-=======================
+Describe the classes of a mixture
+=================================
 
-Three classes that nobody named, in a table of mixed columns with holes.
+Three classes found without labels in a table of mixed columns with missing cells. A cell
+is darker if the class departs further from the whole table.
 """
 
 import softcount as sc

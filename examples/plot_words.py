@@ -1,9 +1,9 @@
 """
-Words that mark a class
-=======================
+Show the characteristic words of each class
+===========================================
 
-Text is a column like any other. Words are ranked by how much better the counts are explained by a
-rate of the class's own.
+Text is a column like any other. Words are ranked by their log-odds in a class against the
+other classes.
 """
 
 import softcount as sc

@@ -14,8 +14,8 @@ SCRIPTS = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
 
 
 @pytest.mark.skipif(not SCRIPTS, reason="the examples are not here")
-def test_there_are_twelve():
-    assert len(SCRIPTS) >= 12
+def test_there_are_sixteen():
+    assert len(SCRIPTS) >= 16
 
 
 @pytest.mark.filterwarnings("ignore::softcount.DataWarning")
