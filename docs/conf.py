@@ -33,6 +33,7 @@ templates_path = ["_templates"]
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
@@ -48,10 +49,14 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "Softcount"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
+    "navbar_end": ["search-button", "theme-switcher"],
+    "navbar_persistent": [],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
 }

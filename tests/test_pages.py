@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import softcount as sc
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [path for path in sorted(DOCS.rglob("*.md")) if ">>> " in path.read_text(encoding="utf-8")]
 
@@ -35,3 +37,13 @@ def test_every_relative_link_of_a_page_leads_to_a_file():
             if not link.startswith("http") and not (page.parent / link).exists():
                 broken.append(f"{page.relative_to(DOCS)}: {link}")
     assert not broken, broken
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
+def test_the_reference_lists_every_public_name():
+    listed = set(re.findall(r"^   (\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.M))
+    modules = ("families", "priors", "conditions", "images", "plot")
+    public = {name for name in sc.__all__ if not name.startswith("_")} - {*modules, "errors"}
+    for module in modules:
+        public |= set(getattr(sc, module).__all__)
+    assert public - listed == set()

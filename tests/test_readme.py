@@ -61,3 +61,12 @@ def test_every_link_of_the_readme_is_a_file() -> None:
     assert len(links) > 20
     for link in links:
         assert link.startswith("http") or (README.parent / link).exists(), link
+
+
+def test_the_accuracy_table_is_that_of_the_benchmark() -> None:
+    page = README.parent / "docs" / "benchmarks" / "classifiers.md"
+    mean = next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| mean |"))
+    figures = re.findall(r"\.\d+ / \.\d+", mean)
+    shown = re.findall(r"^\| .* \| (\.\d+) \| (\.\d+) \|$", README.read_text(encoding="utf-8"), flags=re.M)
+    assert len(shown) == 4
+    assert {f"{accuracy} / {loss}" for accuracy, loss in shown} == set(figures)
