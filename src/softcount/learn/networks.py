@@ -20,8 +20,9 @@ from softcount.learn.record import Learned
 from softcount.learn.search import Search, SearchResult
 from softcount.learn.settings import Plan, em_facts, em_note, plug, retyping, stopped_notes
 from softcount.models.base import Problem
-from softcount.models.network import Net
+from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Params
+from softcount.networks.network import in_words
 from softcount.run.local import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
@@ -70,13 +71,16 @@ def _estimate(
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
         notes += [em_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
-        notes += model.guessed_notes(ready)
+        notes += sampled_notes(model, ready)
     else:
         stacked = model.nodes.stacked(seen)
         params = model.nodes.estimate(stacked, imagined)
-        height = model.likelihood_of(stacked, params)
-        counts = Counts(seen.arrays, seen.rows, problem.expected(params).log_likelihood if height is None else height)
-    notes += model.unseen_notes(counts)
+        # The counts of complete rows give their log-likelihood, unless there are numbers.
+        log_likelihood = (
+            problem.expected(params).log_likelihood if model.stacks else model.nodes.completed(stacked, params)
+        )
+        counts = Counts(seen.arrays, seen.rows, log_likelihood)
+    notes += unseen_notes(model, counts)
     imagined = imagined.using(plan.how)
     if plan.how != plug(plan.how):
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
@@ -96,9 +100,109 @@ def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
         rows = problem.rows.here[0]
         seeds = np.random.SeedSequence(entropy(starts.seed)).spawn(starts.n_init if model.hidden else 1)
         rngs = [np.random.default_rng(seed) for seed in seeds]
-        makes = [partial(model.drawn_start, rows, problem.imagined, rng) for rng in rngs]
+        makes = [partial(draw_start, model, rows, problem.imagined, rng) for rng in rngs]
     search = Search(problem, problem, plan)
     if len(makes) > 1 and plan.stop.tol > 0:
         return search.best_of([[make] for make in makes])
     reached = run_em(problem, makes[0](), plan.stop, plan.watching(1, 1))
     return SearchResult(reached, 1, 1, 0, False, reached.interrupted)
+
+
+def unseen_notes(net: Net, counts: Counts) -> list[str]:
+    """Return notes on the nodes with a configuration of their parents that no row has."""
+    notes, graph = [], net.discrete
+    levels = [[str(level) for level in levels_of(node) or ()] for node in net.with_levels]
+    for name, parents in zip(graph.names, graph.parents, strict=True):
+        empty = np.flatnonzero(counts.arrays[name].value.sum(axis=1) <= 0) if parents else np.zeros(0, int)
+        if len(empty):
+            names = [graph.names[parent] for parent in parents]
+            where = in_words(names, [levels[parent] for parent in parents], int(empty[0]))
+            more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+            notes.append(f"{name!r}: no row was seen{where}{more}; its probabilities come from the prior alone.")
+    return notes
+
+
+def sampled_notes(net: Net, ready: Sequence[NetRows]) -> list[str]:
+    rows = sum(part.incomplete.sampled for part in ready) if net.sizes else 0
+    if not rows:
+        return []
+    subject = "1 row shows" if rows == 1 else f"{rows:,} rows show"
+    return [f"{subject} too little for exact sums: their expected counts and likelihood come from Gibbs sampling."]
+
+
+# Initialisation of EM: rows near the same seed get the same category of a hidden node.
+
+BLUR = 0.1
+"""Share of every initial table that is taken from the marginal of its node."""
+ENOUGH_ROWS = 4096
+"""Number of rows among which seeds are drawn."""
+
+
+def draw_start(net: Net, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
+    """Estimate initial parameters from rows with filled-in hidden nodes.
+
+    Part of every table is taken from the marginal of its node, smoothed so that no category is impossible.
+    """
+    codes = ready.codes.copy()
+    for node in reversed(net.discrete.order):
+        if node in net.hidden:
+            codes[:, node] = _nearest_seeds(_neighbours(net, ready, codes, node), net.sizes[node], ready.weights, rng)
+    counts = net.nodes.stacked(net.seen(replace(ready, codes=codes)))
+    params, blurred = net.nodes.estimate(counts, imagined), {}
+    for bundle in net.nodes.bundles:
+        own = params.bundles[bundle.name]
+        if "probability" in own:
+            marginal = np.maximum(counts.arrays[bundle.name].value.sum(axis=0), 0.0) + 0.5
+            marginal = marginal / marginal.sum(axis=-1, keepdims=True)
+            blurred[bundle.name] = own | {"probability": (1 - BLUR) * own["probability"] + BLUR * marginal}
+    return params.replaced(blurred)
+
+
+def _neighbours(net: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:
+    """Return (rows x features) neighbours of a node: its children, or else its parents and their other children."""
+    graph, features = net.discrete, []
+    for data, scope in zip(ready.leaves, net.parents_of_leaves, strict=True):
+        if node in scope:
+            values = data[0] if isinstance(data, tuple) else data
+            features.append(_standardise(np.asarray(values, dtype=float).reshape(ready.n_rows, -1), ready.weights))
+    near = list(graph.children[node])
+    if not features and not any((codes[:, other] >= 0).any() for other in near):
+        near = [*graph.parents[node], *(child for parent in graph.parents[node] for child in graph.children[parent])]
+    # A column for every category of a neighbour; zeros in rows that do not show it.
+    features += [
+        (codes[:, other, None] == np.arange(net.sizes[other])) / np.sqrt(2.0)
+        for other in near
+        if other != node and (codes[:, other] >= 0).any()
+    ]
+    return np.concatenate([np.zeros((len(codes), 0)), *features], axis=1)
+
+
+def _standardise(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the columns with mean 0 and variance 1; 0 for missing and infinite values."""
+    with np.errstate(all="ignore"):
+        weights = np.where(np.isfinite(values), weights[:, None], 0.0)
+        values = values - (weights * np.where(weights > 0, values, 0.0)).sum(axis=0) / weights.sum(axis=0)
+        spread = np.sqrt((weights * np.where(weights > 0, values, 0.0) ** 2).sum(axis=0) / weights.sum(axis=0))
+        values = values / np.where(spread > 0, spread, 1.0)
+    return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _nearest_seeds(features: np.ndarray, levels: int, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return for each row the number of its nearest seed; seeds are drawn by their distance from earlier ones."""
+    if not features.shape[1] or not len(features):
+        return rng.integers(levels, size=len(features))
+    # Distinct rows in sorted order, so that neither row order nor repetition changes an initialisation.
+    features, back = np.unique(features, axis=0, return_inverse=True)
+    weights, n = np.bincount(back.ravel(), weights, len(features)), len(features)
+    some = np.arange(n) if n <= ENOUGH_ROWS else np.sort(rng.choice(n, ENOUGH_ROWS, replace=False))
+    apart = np.full(len(some), np.inf)
+    seeds: list[np.ndarray] = []
+    for _ in range(levels):
+        chance = weights[some] * (apart if seeds else 1.0)
+        total = chance.sum()
+        picked = some[rng.choice(len(some), p=chance / total)] if total > 0 else rng.integers(n)
+        seeds.append(features[picked])
+        apart = np.minimum(apart, ((features[some] - seeds[-1]) ** 2).sum(axis=1))
+    far = np.stack([((features - seed) ** 2).sum(axis=1) for seed in seeds], axis=1)
+    # Break ties at random: without noise, all rows as near to several seeds would go to the first.
+    return np.asarray((far + 1e-9 * rng.random(far.shape)).argmin(axis=1)[back.ravel()])

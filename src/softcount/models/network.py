@@ -18,13 +18,13 @@ from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.base import Assign, Model, register_model
-from softcount.models.nodes import Imagined, Node, Nodes, Params
+from softcount.models.nodes import Node, Nodes, Params
 from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.stacks import Kernels, Stack
 from softcount.models.star import stack_apart
 from softcount.models.tiles import end_to_end, rows_of
 from softcount.networks.expected_counts import Expected, IncompleteRows
-from softcount.networks.network import Graph, in_words
+from softcount.networks.network import Graph
 from softcount.table.chunk import Chunk
 from softcount.table.discretise import PIECES, IntervalDensity
 from softcount.table.schema import Key, Schema
@@ -401,32 +401,6 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             arrays[own.node.key] = own.count_shown(data, labels, ready.weights)[own.name]
         return self.nodes.unstacked(self.gathered(Counts(arrays, float(ready.weights.sum()))))
 
-    def unseen_notes(self, counts: Counts) -> list[str]:
-        notes = []
-        for new, node in enumerate(self.with_levels):
-            parents = self.discrete.parents[new]
-            if not parents:
-                continue
-            empty = np.flatnonzero(counts.arrays[node.key].value.sum(axis=1) <= 0)
-            if len(empty):
-                names = [self.discrete.names[parent] for parent in parents]
-                levels = [[str(level) for level in levels_of(self.with_levels[parent]) or ()] for parent in parents]
-                said = in_words(names, levels, int(empty[0]))
-                more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
-                notes.append(f"{self.discrete.names[new]!r}: nobody was seen{said}{more}; only the prior speaks there.")
-        return notes
-
-    def guessed_notes(self, ready: Sequence[NetRows]) -> list[str]:
-        rows = sum(part.incomplete.sampled for part in ready) if self.sizes else 0
-        if not rows:
-            return []
-        said = "1 row shows" if rows == 1 else f"{rows:,} rows show"
-        return [f"{said} too little for exact sums: what EM adds for them, and their likelihood, is by Gibbs sampling."]
-
-    def likelihood_of(self, counts: Counts, params: Params) -> float | None:
-        """Return the log-likelihood of complete rows from their counts alone; None if the counts do not suffice."""
-        return None if self.stacks else self.nodes.completed(counts, params)
-
     def needs_em(self, ready: NetRows) -> bool:
         """Return whether EM has missing values to fill in these rows.
 
@@ -443,25 +417,6 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             if node in above_leaves or (missing & ~silent[node]).any():
                 return True
         return any(np.any(own.unsettled(data)) for own, data in zip(self.stacks, ready.leaves, strict=True))
-
-    def drawn_start(self, ready: NetRows, imagined: Imagined, rng: np.random.Generator) -> Params:
-        """Estimate initial parameters from rows with filled-in hidden nodes.
-
-        Part of every table is taken from the marginal of its node, smoothed so that no category is impossible.
-        """
-        codes = ready.codes.copy()
-        for node in reversed(self.discrete.order):
-            if node in self.hidden:
-                codes[:, node] = _near_seeds(_surroundings(self, ready, codes, node), self.sizes[node], ready, rng)
-        counts = self.nodes.stacked(self.seen(replace(ready, codes=codes)))
-        params, moved = self.nodes.estimate(counts, imagined), {}
-        for bundle in self.nodes.bundles:
-            own = params.bundles[bundle.name]
-            if "probability" in own:
-                marginal = np.maximum(counts.arrays[bundle.name].value.sum(axis=0), 0.0) + 0.5
-                marginal = marginal / marginal.sum(axis=-1, keepdims=True)
-                moved[bundle.name] = own | {"probability": (1 - BLUR) * own["probability"] + BLUR * marginal}
-        return params.replaced(moved)
 
     def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
         compiled = self.compile(params)
@@ -526,62 +481,3 @@ def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
 def levels_of(node: Node) -> Sequence[object] | None:
     """Return the categories of a discrete node; None for a number."""
     return node.family.levels_of(node.setting, 0)
-
-
-# -- initialisation of EM: rows near the same seed get the same category of a hidden node
-
-BLUR = 0.1
-"""Share of every initial table that is taken from the marginal of its node."""
-ENOUGH_ROWS = 4096
-"""Number of rows among which seeds are drawn."""
-
-
-def _surroundings(model: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:
-    """Return (rows x features) neighbours of a node: its children, or else its parents and their other children."""
-    graph = model.discrete
-    leaves = [data for data, scope in zip(_numbers(ready), model.parents_of_leaves, strict=True) if node in scope]
-    near = list(graph.children[node])
-    if not leaves and not any((codes[:, other] >= 0).any() for other in near):
-        near = [*graph.parents[node], *(child for parent in graph.parents[node] for child in graph.children[parent])]
-    # A column for every category of a neighbour; zeros in rows that do not show it.
-    indicators = [
-        (codes[:, other, None] == np.arange(model.sizes[other])) / np.sqrt(2.0)
-        for other in near
-        if other != node and (codes[:, other] >= 0).any()
-    ]
-    return np.concatenate([*leaves, *indicators], axis=1) if leaves or indicators else np.zeros((len(codes), 0))
-
-
-def _numbers(ready: NetRows) -> list[np.ndarray]:
-    found = []
-    for data in ready.leaves:
-        values = np.asarray(data[0] if isinstance(data, tuple) else data, dtype=float).reshape(ready.n_rows, -1)
-        with np.errstate(all="ignore"):
-            weights = np.where(np.isfinite(values), ready.weights[:, None], 0.0)
-            held = np.where(weights > 0, values, 0.0)
-            values = values - (weights * held).sum(axis=0) / weights.sum(axis=0)
-            spread = np.sqrt((weights * np.where(weights > 0, values, 0.0) ** 2).sum(axis=0) / weights.sum(axis=0))
-            values = values / np.where(spread > 0, spread, 1.0)
-        found.append(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
-    return found
-
-
-def _near_seeds(features: np.ndarray, levels: int, ready: NetRows, rng: np.random.Generator) -> np.ndarray:
-    """Return for each row the number of its nearest seed; seeds are drawn by their distance from earlier ones."""
-    if not features.shape[1] or not len(features):
-        return rng.integers(levels, size=len(features))
-    # Distinct rows in sorted order, so that neither row order nor repetition changes an initialisation.
-    features, back = np.unique(features, axis=0, return_inverse=True)
-    weights, n = np.bincount(back.ravel(), ready.weights, len(features)), len(features)
-    some = np.arange(n) if n <= ENOUGH_ROWS else np.sort(rng.choice(n, ENOUGH_ROWS, replace=False))
-    apart = np.full(len(some), np.inf)
-    seeds: list[np.ndarray] = []
-    for _ in range(levels):
-        chance = weights[some] * (apart if seeds else 1.0)
-        total = chance.sum()
-        picked = some[rng.choice(len(some), p=chance / total)] if total > 0 else rng.integers(n)
-        seeds.append(features[picked])
-        apart = np.minimum(apart, ((features[some] - seeds[-1]) ** 2).sum(axis=1))
-    far = np.stack([((features - seed) ** 2).sum(axis=1) for seed in seeds], axis=1)
-    # Break ties at random: without noise, all rows as near to several seeds would go to the first.
-    return np.asarray((far + 1e-9 * rng.random(far.shape)).argmin(axis=1)[back.ravel()])
