@@ -91,7 +91,7 @@ def classifier_boundary() -> str:
 
 def mixture_profile() -> str:
     model = sc.Mixture(random_state=0).fit(bicycles()[0])
-    return from_report(model, "What sets the classes apart")
+    return from_report(model, "Class profiles")
 
 
 def mixture_ellipses() -> str:

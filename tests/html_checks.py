@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "main", "header", "footer", "nav", "a", "h1", "h2", "h3", "p",
     "div", "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "details", "summary", "mark", "svg",
-    "text", "rect", "path", "g",
+    "text", "rect", "path", "g", "dl", "dt", "dd", "b", "span",
 }  # fmt: skip
 ATTRIBUTES = {
     "lang", "charset", "http-equiv", "content", "name", "href", "id", "class", "scope", "tabindex", "role",

@@ -399,7 +399,7 @@ class ProfileDisplay(Display):
         for column, name, value in zip(columns, classes, far, strict=True):
             shades[down.index(column), across.index(name)] = value
         x, y = Axis("class", labels=[str(name) for name in across]), Axis(labels=[str(name) for name in down])
-        title = "What sets the classes apart"
+        title = "Class profiles"
         cells = Cells(shades, scale="departure (nats)")
         return cls(table, Chart(title, [cells], x, y, title=title, height=24.0)).plot(ax)
 

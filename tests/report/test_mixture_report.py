@@ -69,12 +69,12 @@ def test_regions_are_what_the_model_predicts() -> None:
 
 
 TITLES = [
-    "What sets the classes apart",
-    "Where the classes lie",
-    "Who is likeliest where",
+    "Class profiles",
+    "Class ellipses",
+    "Decision regions",
     "How many classes",
-    "How the objective climbed",
-    "How sure rows are of their class",
+    "Objective by iteration",
+    "Certainty of the class of each row",
     "The first iterations of EM",
 ]
 

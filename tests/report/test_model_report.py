@@ -131,7 +131,10 @@ def test_no_nomogram_where_columns_do_not_speak_alone() -> None:
     assert "because they are scored together: gears, photos" in str(model.report().html)
 
 
-PARTS = ["Data quality", "How good it is", "How the fit went", "Classes", "What matters", "Rows", "Where it comes from"]
+PARTS = [
+    "How good it is", "Classes", "Columns in each class", "Rows", "Data quality", "How the fit went",
+    "Where it comes from",
+]  # fmt: skip
 
 
 def test_the_report_has_its_parts_in_order(bikes: Any) -> None:
@@ -140,7 +143,9 @@ def test_the_report_has_its_parts_in_order(bikes: Any) -> None:
     assert [part for part in found if part != "Drift"] == PARTS and "Drift" in found
     checked(html)
     right = bikes.fitted_.record.evaluation.accuracy
-    assert f"Accuracy {100 * right:.1f} %" in html.split("<h2")[0]
+    first = html.split("<h2")[0]
+    assert f"<dt>Accuracy</dt><dd><b>{100 * right:.1f} %</b>" in first and "Columns that matter most" in first
+    assert first.index("<svg") < first.index("Notes") and "Confusion matrix" in first
     assert html.count("<svg ") == html.count("<figure>") == html.count("<details>")
 
 
@@ -157,7 +162,7 @@ def test_a_report_is_text_and_data_too(folder: Path, bikes: Any) -> None:
     run("report", folder / "bikes.sc", "-o", folder / "r.txt")
     run("report", folder / "bikes.sc", "-o", folder / "r.json")
     assert (folder / "r.txt").read_text() == str(bikes.report())
-    assert '"picture": "Who is taken for whom"' in (folder / "r.json").read_text()
+    assert '"picture": "Confusion matrix"' in (folder / "r.json").read_text()
 
 
 def test_five_rows_are_explained_by_steps_that_add_up(bikes: Any) -> None:

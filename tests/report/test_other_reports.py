@@ -77,7 +77,7 @@ def test_a_network_from_the_shell_has_its_evaluation_and_drift(tmp_path: Path) -
     assert done.exit_code == 0, done.output
     html = (tmp_path / "net.html").read_text()
     checked(html)
-    for said in ("Who is taken for whom", "no column differs more", "Nodes and arcs", "SHA-256"):
+    for said in ("Confusion matrix", "no column differs more", "Nodes and arcs", "SHA-256"):
         assert said in html
 
 
@@ -85,7 +85,7 @@ def test_chains_and_hidden_states_show_what_follows_what(tmp_path: Path) -> None
     chain = sc.MarkovChain().fit(["abab<b>ba", "baab"])
     report = chain.report()
     checked(report.html)
-    assert titles(report) == ["What follows", "As a graph"]
+    assert titles(report) == ["Transition probabilities", "Transition graph"]
     rng = np.random.default_rng(0)
     steps = [rng.normal(3 * (np.arange(40) // 10 % 2), 1.0)[:, None] for _ in range(10)]
     hidden = sc.HiddenMarkov(2, random_state=0, n_init=2).fit(steps)
@@ -102,7 +102,7 @@ def test_k_means_shows_centres_regions_and_its_cost(tmp_path: Path) -> None:
     model = sc.KMeans(3, n_init=2, random_state=1).fit(X)
     report = model.report(X)
     checked(report.html)
-    assert titles(report)[:2] == ["Centres", "Who is nearest where"]
+    assert titles(report)[:2] == ["Centres", "Nearest centre"]
     model.save(tmp_path / "km.sc")
     run = CliRunner().invoke
     assert run(main, ["report", str(tmp_path / "km.sc"), "-o", str(tmp_path / "km.html")]).exit_code == 0

@@ -491,26 +491,26 @@ text. The accuracy on held-out rows was found by `softcount fit` and is read fro
 target, the page also has the accuracy there."""
 
 PICTURES = {
-    "confusion": "Who is taken for whom",
+    "confusion": "Confusion matrix",
     "reliability": "Reliability",
     "lift": "Gain and lift",
-    "influence": "Influence",
+    "influence": "Columns that matter most",
     "nomogram": "Nomogram",
-    "profile": "What sets the classes apart",
-    "ellipses": "Where the classes lie",
-    "regions": "Who is likeliest where",
+    "profile": "Class profiles",
+    "ellipses": "Class ellipses",
+    "regions": "Decision regions",
     "selection": "How many classes",
-    "trace": "How the objective climbed",
+    "trace": "Objective by iteration",
     "frames": "The first iterations of EM",
-    "sureness": "How sure rows are of their class",
+    "sureness": "Certainty of the class of each row",
     "missing": "Missing cells",
-    "drift": "How far each column has moved",
+    "drift": "Drift by column",
     "rows": "Row ",
     "network": "Nodes and arcs",
-    "transitions": "What follows",
-    "graph": "As a graph",
+    "transitions": "Transition probabilities",
+    "graph": "Transition graph",
     "centres": "Centres",
-    "cost": "How the cost fell",
+    "cost": "Cost by half-step",
 }
 """Names of pictures for `plot`, and how the title of each begins in a report."""
 

@@ -26,8 +26,11 @@ from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.network_rows import shown_cells
 from softcount.pictures.drawing import markup
-from softcount.pictures.text import format_count, format_list, format_number, format_share
-from softcount.report.html import STYLE, content_policy, html_document
+from softcount.pictures.text import format_count, format_list
+from softcount.report.evaluation import list_figures
+from softcount.report.html import STYLE, content_policy, html_document, render_facts
+from softcount.report.page import Figure
+from softcount.report.quality import subject_of
 from softcount.table import Table, document_at
 from softcount.table.column_summary import TableSummary, summarise
 from softcount.table.schema import labels
@@ -132,14 +135,12 @@ def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: st
     if note:
         document |= {"notes": [note, *document["notes"]], "elsewhere": False}
     held = None if rows is None else _first_rows(model, rows)
-    origin = model.record.provenance if tables else None
-    table = "" if origin is None else Path(origin.data).name
-    target = getattr(model, "target", None) if tables else None
     # A frame in Python has no name; the file of the model often has that of the table.
-    table = table if Path(table).suffix else "" if name == "model.sc" else Path(name).stem
-    subject = " in ".join(text for text in (str(target or ""), table) if text) or "a model"
+    title = "" if name == "model.sc" else Path(name).stem
+    if tables:
+        title = subject_of(model, title)
     document |= {"facts": _facts(model, name)}
-    return ExplorePage(f"Explore {subject}", document, name, held)
+    return ExplorePage(title or "Explorer", document, name, held)
 
 
 def describe_model(model: Any, given: TableSummary | None = None) -> dict[str, Any]:
@@ -157,24 +158,16 @@ def describe_model(model: Any, given: TableSummary | None = None) -> dict[str, A
     return found | {"lead": f"The first {found.pop('steps')} steps of a sequence{learned}"}
 
 
-def _facts(model: Any, name: str) -> list[tuple[str, str, str]]:
-    """Say how good the model is and how old, as (name, figure, remark)."""
-    found = []
+def _facts(model: Any, name: str) -> list[Figure]:
+    """Say how good the model is and how old."""
     tried = model.record.evaluation if hasattr(model, "record") else None
-    rows, how = model.counts.rows if hasattr(model, "counts") else 0, "in training"
-    if tried is not None:
-        found += [
-            ("Accuracy", format_share(tried.accuracy), f"majority class {format_share(tried.baseline_accuracy)}"),
-            ("Log-loss", format_number(tried.log_loss, 3), f"baseline {format_number(tried.baseline_log_loss, 3)}"),
-        ]
-        how = tried.how
-    elif isinstance(model, Fitted) and model.classes is None:
-        found.append(("Classes", str(model.n_groups), "found in the rows"))
-    if rows > 0:
-        found.append(("Rows", format_number(rows), how))
+    rows = model.counts.rows if hasattr(model, "counts") else 0
+    found = list_figures(tried, rows)
+    if isinstance(model, Fitted) and model.classes is None:
+        found.insert(0, Figure("Classes", str(model.n_groups), "found in the rows"))
     if Path(name).is_file():
         made = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC).date().isoformat()
-        found.append(("Model of", made, Path(name).name))
+        found.append(Figure("Model of", made, Path(name).name))
     return found
 
 
@@ -196,11 +189,7 @@ def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
     if listed:
         heading = f"{format_count(len(notes), 'note')} on this model"
         listed = f'<details class="notes"><summary>{heading}</summary>{listed}</details>'
-    figures = "".join(
-        f"<div><dt>{markup(what)}</dt><dd><b>{markup(figure)}</b> <span>{markup(remark)}</span></dd></div>"
-        for what, figure, remark in facts
-    )
-    figures = f'<dl class="facts">{figures}</dl>' if facts else ""
+    figures = render_facts(facts) if facts else ""
     rows = "" if page.rows is None else _asset("rows.html").format(count=len(page.rows["cells"]))
     title, lead = markup(page.title), markup(page.document["lead"])
     body = _asset("body.html").format(title=title, lead=lead, facts=figures, notes=listed, rows=rows)

@@ -12,16 +12,18 @@ from softcount.fitted import explain
 from softcount.fitted.answers import ColumnShape, column_shape, labels_in, marginal, plain_columns
 from softcount.fitted.influence import departures
 from softcount.pictures.chart import (
-    PAGE,
+    PANEL,
     Axis,
     Bars,
     Cells,
     Chart,
     Line,
+    Mark,
     Points,
     Regions,
     bar_chart,
     class_lines,
+    share_chart,
     waterfall_chart,
     widen,
 )
@@ -33,10 +35,11 @@ from softcount.report.page import OPEN, RARE, Grid, Page, Redaction, format_cell
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow, RowFindings
     from softcount.fitted.fitted import Fitted
+    from softcount.table.column_summary import ColumnSummary, TableSummary
     from softcount.table.schema import Key
 
-MAP_COLUMNS, MAP_CLASSES = 20, 12
-"""Columns and classes of the heat map, those with the greatest influence and the largest."""
+MAP_COLUMNS, MAP_CLASSES, MAP_WIDTH = 20, 12, 940.0
+"""Columns and classes of the heat map, those with the greatest influence and the largest; and its greatest width."""
 FRAME_ROWS, FRAMES = 60, (1, 2, 3, 5, 10, 20)
 """Rows for each class in the pictures of EM, and the iterations after which one is drawn."""
 ELLIPSES = (0.5, 0.95)
@@ -45,6 +48,10 @@ NOMOGRAM_LINES, NOMOGRAM_PAIRS, PANELS = 14, 3, 12
 """Columns of a nomogram, nomograms of many classes, and columns with a panel."""
 DRAWN_LEVELS, LISTED_LEVELS, DRAWN_CLASSES, STEPS = 8, 30, 8, 10
 """Categories with a bar and in the numbers, classes in a panel, and steps of a row's explanation."""
+GROUPED_CLASSES = 4
+"""Up to this many classes have their own bar for each category; more are divided bars."""
+LEAST_STEP = 0.005
+"""Log-odds below which a step of an explanation has no bar of its own: it would be written as 0.00."""
 
 
 def _legend(names: Sequence[str]) -> Sequence[str]:
@@ -67,13 +74,13 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Re
     texts, tones = ([[cell[part] for cell in line] for line in cells] for part in (0, 1))
     x, y = Axis(labels=[names[g] for g in groups]), Axis(labels=[key_text(key) for key in ranked])
     description = "how far each class departs from the whole table in each column"
-    chart = Chart(description, [Cells(shades, texts, tones)], x, y, width=PAGE, height=26)
+    chart = Chart(description, [Cells(shades, texts, tones)], x, y, width=MAP_WIDTH, height=26)
     rows = [(key_text(key), *(format_number(float(far[key][g]), 3) for g in groups)) for key in ranked]
     reading = (
-        "What is typical of each class: the mean of numbers, the most frequent category of others. The deeper the "
-        "shade, the farther the class departs from the whole table: blue above, orange below, purple for categories."
+        "Each cell has the mean of a number, or the most frequent category. The deeper the shade, the more the class "
+        "differs from the whole table: blue above its mean, orange below, purple for categories."
     )
-    page.picture("What sets the classes apart", chart, make_grid(("column", *x.labels), rows, None), reading)
+    page.picture("Class profiles", chart, make_grid(("column", *x.labels), rows, None), reading)
     if fitted.n_groups > len(groups) or len(far) > len(ranked):
         page.line(f"shown are {len(groups)} of {fitted.n_groups} classes and {len(ranked)} of {len(far)} columns")
 
@@ -93,7 +100,10 @@ def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
 
 
 def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, redaction: Redaction) -> list[tuple[str, str]]:
-    if isinstance(key, tuple) or key not in fitted.schema.by_key:
+    if isinstance(key, tuple):
+        parts = [[text for text, _ in _typical_cells(fitted, column, groups, redaction)] for column in key]
+        return [(", ".join(filter(None, own)), "c6") for own in zip(*parts, strict=True)]
+    if key not in fitted.schema.by_key:
         return [("", "c6")] * len(groups)
     family, params, levels = marginal(fitted, key)
     shown = [redaction.allows(fitted.group_rows[g]) for g in groups]
@@ -169,11 +179,11 @@ def _add_ellipses(
         numbers = [redaction.number(float(value)) for value in (*mean, *spread)]
         rows.append((name, *numbers, f"{covariance[0, 1] / (spread[0] * spread[1]):+.3f}"))
     reading = (
-        "The two columns in which the classes overlap least. The inner line holds half of a class, the dashed one "
-        "95 in 100" + (", by the model; dots are rows." if len(points) else ", by the model.")
+        "The two columns in which the classes overlap least. The inner ellipse has 50 % of a class, the dashed one "
+        "95 %, by the model." + (" Dots are rows." if len(points) else "")
     )
     grid = make_grid(("class", *figures, "correlation"), rows, None)
-    page.picture("Where the classes lie", chart, grid, reading, small=True)
+    page.picture("Class ellipses", chart, grid, reading, small=True)
 
 
 def _add_regions(
@@ -190,8 +200,8 @@ def _add_regions(
     for i in range(0, len(grid.y), 6):
         line = [f"{names[grid.likeliest[i, j]]} {format_share(float(grid.sure[i, j]))}" for j in across]
         rows.append((redaction.number(float(grid.y[i]), 3), *line))
-    reading = f"Which class is likeliest if only {x} and {y} are known."
-    page.picture("Who is likeliest where", chart, make_grid(headings, rows), reading, small=True)
+    reading = f"The most probable class if only {x} and {y} are known."
+    page.picture("Decision regions", chart, make_grid(headings, rows), reading, small=True)
 
 
 # -- how the search went
@@ -215,9 +225,9 @@ def add_trace(page: Page, fitted: Fitted) -> None:
     steps = sorted({*range(min(longest, 12)), *range(0, longest, max(1, longest // 12)), longest - 1})
     headings = ("iteration", *(f"start {place}" for place in range(1, len(traces) + 1)))
     rows = [(str(k), *(f"{trace[k]:,.3f}" if k < len(trace) else "" for trace in traces)) for k in steps]
-    reading = "The objective that EM climbs"
-    reading += ", in the best of the starts (bold) and in the others." if len(traces) > 1 else "; it never falls."
-    page.picture("How the objective climbed", chart, make_grid(headings, rows, headings), reading, small=True)
+    reading = "The objective that EM increases"
+    reading += ": the best initialisation in bold, the others in grey." if len(traces) > 1 else "."
+    page.picture("Objective by iteration", chart, make_grid(headings, rows, headings), reading, small=True)
 
 
 # -- rows
@@ -228,12 +238,14 @@ def add_sureness(page: Page, found: RowFindings, names: Sequence[str]) -> None:
     first = int(np.argmax(bins > 0)) if bins.any() else 0
     labels = [f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(first, 10)]
     parts = (bins / max(bins.sum(), 1.0))[first:].tolist()
-    chart = bar_chart(labels, parts, list(map(format_share, parts)), "rows by how sure their class is")
+    chart = bar_chart(
+        labels, parts, list(map(format_share, parts)), "rows by the probability of their class", room=140, width=PANEL
+    )
     counts = found.sureness[:MAP_CLASSES, first:].T.tolist()
     rows = [(label, *map(format_number, line)) for label, line in zip(labels, counts, strict=True)]
-    reading = "Rows by the probability of their likeliest class. Rows near the top could belong to several."
+    reading = "Rows by the probability of their most probable class. Rows in the top bars may belong to several."
     grid = make_grid(("probability", *names[:MAP_CLASSES]), rows, None)
-    page.picture("How sure rows are of their class", chart, grid, reading)
+    page.picture("Certainty of the class of each row", chart, grid, reading, small=True)
 
 
 def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
@@ -261,7 +273,7 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
     names_of = [key_text(column) for column in plane.columns]
     reading = (
         f"EM at work on {names_of[0]} and {names_of[1]} alone, from a random start: each row is shared out among the "
-        "classes, each class moves to its rows, and again. Lines hold 50 and 95 in 100 of a class."
+        "classes, and each class moves to its rows. Ellipses have 50 % and 95 % of a class."
     )
     headings = ("iteration", "log-likelihood")
     chart = stack(frames, "the first iterations of EM", across=3)
@@ -355,8 +367,14 @@ def _format_value(column: explain.NomogramColumn, place: int, redaction: Redacti
 # -- columns in each class
 
 
-def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
-    """Add panels of the columns with most influence: densities, or shares of categories."""
+def add_shapes(
+    page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction, given: TableSummary | None = None
+) -> None:
+    """Add panels of the columns with most influence: densities over a histogram of the rows, or shares of categories.
+
+    The rows are those of training or, if no summary of them was kept, those of the table `given`.
+    """
+    table = fitted.record.table or given
     known = {key: place for place, (key, _) in enumerate(fitted.influence())}
     columns = sorted(plain_columns(fitted), key=lambda key: known.get(key, len(known)))
     ranked = [g for g in np.argsort(-fitted.row_shares, kind="stable") if redaction.allows(float(fitted.group_rows[g]))]
@@ -370,7 +388,17 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Reda
         except DataError:  # a family that cannot be asked about one column
             continue
         described = shape, shown, shape.heights[order], redaction
-        page.picture(key_text(key), shape_chart(*described), _shape_grid(*described), small=True)
+        seen = None if table is None or not redaction.shows_cells else table.column(key)
+        reading = ""
+        if shape.levels is None and seen is not None:
+            curves = "Curves: the fitted density in each class." if len(order) > 1 else "Curve: the fitted density."
+            reading = f"{curves} Grey bars: all rows."
+        if shape.levels is not None and len(order) > GROUPED_CLASSES:
+            levels = redaction.levels(key, shape.levels)
+            chart = share_chart(shown, levels, shape.heights[order], f"{key_text(key)} in each class")
+        else:
+            chart = shape_chart(*described, seen=seen)
+        page.picture(key_text(key), chart, _shape_grid(*described), reading, small=True)
         drawn += 1
     if len(columns) > drawn:
         page.line(f"{format_count(len(columns) - drawn, 'column')} with less influence not drawn")
@@ -380,17 +408,26 @@ def add_shapes(page: Page, fitted: Fitted, names: Sequence[str], redaction: Reda
 
 def shape_chart(
     shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction = OPEN,
-    levels: int = DRAWN_LEVELS,
+    levels: int = DRAWN_LEVELS, seen: ColumnSummary | None = None,
 ) -> Chart:  # fmt: skip
-    """Describe the density of a number in each class, or the shares of the most frequent categories."""
+    """Describe the density of a number in each class, or the shares of the most frequent categories.
+
+    With the summary of a column, a histogram of its cells stands behind the densities.
+    """
     column = key_text(shape.key)
     description = f"{column} in each class"
     if shape.levels is None:
         tall = heights[np.isfinite(heights)]
         # A spike would flatten all the rest: the frame ends a little above what nearly all points stay below.
-        top = (float(np.quantile(tall, 0.995)) * 1.1 if len(tall) else 1.0) or 1.0
+        top = (min(np.quantile(tall, 0.995) * 1.1, np.quantile(tall, 0.9) * 6.0) if len(tall) else 1.0) or 1.0
+        histogram = None if seen is None else _histogram(seen, shape)
+        if histogram is not None:
+            tallest = float(np.max(np.where(histogram.thick > 0.01 * np.ptp(shape.points), histogram.ends, 0.0)))
+            top = max(top, min(1.05 * tallest, 2 * top))
         capped = np.nan_to_num(heights, posinf=top)
-        marks = class_lines(names, shape.points, capped, dots=3.2 * shape.whole, filled=not shape.whole)
+        filled = not shape.whole and histogram is None and len(names) <= GROUPED_CLASSES
+        marks: list[Mark] = [] if histogram is None else [histogram]
+        marks += class_lines(names, shape.points, capped, dots=3.2 * shape.whole, filled=filled)
         x = Axis(column, (float(shape.points[0]), float(shape.points[-1])))
         y = Axis("probability" if shape.whole else "density", (0.0, top), ticks={})
         return Chart(description, marks, x, y, _legend(names))
@@ -408,6 +445,27 @@ def shape_chart(
     ticks = {float(tick): f"{tick:.0%}" for tick in np.arange(0.0, top + 1e-9, 0.1 if top <= 0.4 else 0.25)}
     y = Axis(labels=[redaction.level(shape.key, shape.levels[at]) for at in kept], room=110)
     return Chart(description, bars, Axis(ends=(0.0, top), ticks=ticks), y, _legend(names), height=group)
+
+
+def _histogram(seen: ColumnSummary, shape: ColumnShape) -> Bars | None:
+    """Make the bars of a column, as densities, within the range that its curves have."""
+    if not seen.bars or not sum(seen.in_bars):
+        return None
+    ends = seen.quantiles[0] - shape.whole, seen.quantiles[-1]
+    edges = np.array([min(ends[0], seen.bars[0]), *seen.bars, max(ends[1], seen.bars[-1])])
+    low, high = float(shape.points[0]), float(shape.points[-1])
+    wide = np.maximum(np.diff(edges), 1e-3 * (high - low))  # a spike at the least number has a bar without width
+    heights = np.array(seen.in_bars) / sum(seen.in_bars) / wide
+    # A bar holds its upper edge: the bar (2, 3] of whole numbers stands at 3.
+    left = np.maximum(edges[:-1] + 0.5 * shape.whole, low - 0.5 * shape.whole)
+    right = np.minimum(edges[:-1] + wide + 0.5 * shape.whole, high + 0.5 * shape.whole)
+    there = (right > left) & (heights > 0)
+    if not there.any():
+        return None
+    left, right, heights = left[there], right[there], heights[there]
+    return Bars(
+        (left + right) / 2, np.zeros(len(left)), heights, ("muted",), thick=right - left, strength=0.22, upright=True
+    )
 
 
 def _shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:
@@ -433,10 +491,10 @@ def _shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, r
 
 
 PICKED = {
-    "right": "surest of those it got right",
-    "wrong": "surest of those it got wrong",
-    "unsure": "among the least sure",
-    "sure": "among the surest",
+    "right": "the most confident correct prediction",
+    "wrong": "one of the most confident mistakes",
+    "unsure": "one of the least certain predictions",
+    "sure": "one of the most certain predictions",
 }
 
 
@@ -444,15 +502,20 @@ def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], name
     labels = labels_in(fitted)
     for row in picked:
         steps = [(key, odds) for key, odds in sorted(row.odds.items(), key=lambda item: -abs(item[1])) if odds != 0]
+        few = min(STEPS, sum(abs(odds) >= LEAST_STEP for _, odds in steps))
         shown = [("(start)", row.start)]
-        for key, odds in steps[:STEPS]:
+        for key, odds in steps[:few]:
             shown.append((f"{labels[key]} {shorten(format_cell(row.cells.get(key)), 24)}", odds))
-        if len(steps) > STEPS:
-            shown.append((f"{len(steps) - STEPS} others", sum(odds for _, odds in steps[STEPS:])))
+        if len(steps) > few:
+            others = format_count(len(steps) - few, "other column")
+            shown.append((others, sum(odds for _, odds in steps[few:])))
         cells = [name for name, _ in shown]
-        chart = waterfall_chart(cells, [odds for _, odds in shown], "together", "evidence step by step")
-        truth = "" if row.truth is None else f", is {names[row.truth]}"
-        title = f"Row {row.row + 1}: {names[row.chosen]} rather than {names[row.against]}{truth}"
-        reading = f"{PICKED[row.kind].capitalize()}; probability {format_share(row.probability)}."
+        chart = waterfall_chart(cells, [odds for _, odds in shown], "total", "what each cell adds to the log-odds")
+        truth = "" if row.truth is None else f", true class {names[row.truth]}"
+        title = f"Row {row.row + 1}: predicted {names[row.chosen]}{truth}"
+        reading = (
+            f"{PICKED[row.kind].capitalize()}: probability {format_share(row.probability)}. "
+            f"Log-odds of {names[row.chosen]} against {names[row.against]}."
+        )
         grid = make_grid(("cell", "log-odds"), [(name, f"{odds:+.4f}") for name, odds in shown], None)
         page.picture(title, chart, grid, reading, small=True)

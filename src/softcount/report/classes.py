@@ -14,10 +14,21 @@ from softcount.evaluate.warnings import WORSE
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import relative
 from softcount.fitted.influence import influence_meaning
-from softcount.pictures.chart import bar_chart
+from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
 from softcount.report import class_pictures, evaluation, quality, words
-from softcount.report.page import OPEN, RARE, Page, Redaction, format_cell, key_text, make_grid, pick, redaction_of
+from softcount.report.page import (
+    OPEN,
+    RARE,
+    Figure,
+    Page,
+    Redaction,
+    format_cell,
+    key_text,
+    make_grid,
+    pick,
+    redaction_of,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import RowFindings
@@ -168,6 +179,11 @@ class View(Struct, frozen=True):
         return self.length is Length.REPORT
 
     @property
+    def learned_rows(self) -> bool:
+        """Whether the rows given are those that the model was learned from."""
+        return self.rows is not None and self.rows.summary is not None and self.rows.summary == self.fitted.record.table
+
+    @property
     def findings(self) -> RowFindings | None:
         return None if self.rows is None else self.rows.findings
 
@@ -201,23 +217,27 @@ def add_fitted(page: Page, fitted: Fitted) -> None:
 def _add_model(page: Page, view: View) -> None:
     """Add title and figures, how good the model is or how its classes were found, its classes, columns and rows."""
     fitted, rows = view.fitted, view.rows
-    page.heading(title_of(fitted))
-    if view.length is not Length.FIT:
-        page.line(f"from {format_count(fitted.n_rows, 'row')}, {format_count(fitted.n_parameters, 'parameter')}")
-    if view.parameters:
-        page.line("figures are the parameters that rows are scored with, which include the prior")
     if view.full:
-        _add_verdict(page, view)
-        if view.redaction.shows_cells:
-            quality.add_notes(page, fitted.notes, level=2)
-        elif fitted.notes:
-            page.line(f"{format_count(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
+        _add_overview(page, view)
+        if fitted.classes is not None:
+            _add_performance(page, view)
+        _add_classes(page, view)
+        _add_columns(page, view)
+        _add_cards(page, view)
+        _add_rows(page, view)
         quality.add_quality(page, fitted, view.redaction, None if rows is None else rows.summary)
         if rows is not None and rows.summary is not None:
             quality.add_drift(page, fitted.record.table, rows.summary, rows.name)
+        _add_search(page, view)
+        return
+    page.heading(title_of(fitted))
+    if view.length is not Length.FIT:
+        page.line(_describe_size(fitted))
+    if view.parameters:
+        page.line("figures are the parameters that rows are scored with, which include the prior")
     if fitted.classes is not None:
         _add_performance(page, view)
-    if view.full or fitted.classes is None:
+    else:
         _add_search(page, view)
     _add_classes(page, view)
     _add_columns(page, view)
@@ -225,22 +245,37 @@ def _add_model(page: Page, view: View) -> None:
     _add_rows(page, view)
 
 
-def _add_verdict(page: Page, view: View) -> None:
-    fitted, rows = view.fitted, view.rows
-    if fitted.classes is not None:
-        tried = fitted.record.evaluation
-        if tried is not None:
-            page.line(evaluation.summarize_evaluation(tried))
-        if rows is not None and rows.findings is not None and rows.findings.evaluation is not None:
-            here = rows.findings.evaluation
-            labelled = format_count(here.n_rows, "labelled row")
-            page.line(f"{rows.name}: accuracy {format_share(here.accuracy)} on {labelled}.")
-    else:
-        sizes = format_list([format_share(part) for part in sorted(fitted.row_shares.tolist(), reverse=True)], 5)
-        page.line(f"{format_count(fitted.n_groups, 'class', 'classes')} of {sizes} of the rows.")
-    ranked = [key_text(key) for key, value in fitted.influence() if value > 0]
-    if fitted.n_groups > 1 and ranked:
-        page.line(f"Most influential columns: {format_list(ranked[:3])}.")
+def _describe_size(fitted: Fitted) -> str:
+    return f"from {format_count(fitted.n_rows, 'row')}, {format_count(fitted.n_parameters, 'parameter')}"
+
+
+def _add_overview(page: Page, view: View) -> None:
+    """Add the first screen of a report: table and target, figures, the pictures that sum it up, and the notes."""
+    fitted, rows, tried = view.fitted, view.rows, view.fitted.record.evaluation
+    subject = quality.subject_of(fitted) if view.redaction.shows_cells else ""
+    page.heading(subject or title_of(fitted))
+    page.line(f"{title_of(fitted)}, {_describe_size(fitted)}" if subject else _describe_size(fitted))
+    figures = evaluation.list_figures(tried, fitted.n_rows)
+    if fitted.classes is None:
+        sizes = sorted(fitted.row_shares.tolist(), reverse=True)
+        largest = f"{format_share(sizes[0])} to {format_share(sizes[-1])} of the rows" if len(sizes) > 1 else ""
+        figures.insert(0, Figure("Classes", str(fitted.n_groups), largest))
+    here = None if rows is None or rows.findings is None else rows.findings.evaluation
+    if rows is not None and here is not None and not view.learned_rows:
+        labelled = format_count(here.n_rows, "labelled row")
+        figures.append(Figure(f"Accuracy on {rows.name}", format_share(here.accuracy), labelled))
+    page.facts(figures)
+    evaluation.add_warning(page, tried)
+    if fitted.classes is None:
+        class_pictures.add_heat_map(page, fitted, view.names, view.redaction)
+    if not is_only_text(fitted):
+        _add_influence(page, view)
+    if tried is not None and evaluation.shown_above(tried):
+        evaluation.add_confusion(page, tried, view.names, picture=True)
+    if view.redaction.shows_cells:
+        quality.add_notes(page, fitted.notes, level=2)
+    elif fitted.notes:
+        page.line(f"{format_count(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
 
 
 def _add_performance(page: Page, view: View) -> None:
@@ -266,11 +301,16 @@ def _add_performance(page: Page, view: View) -> None:
             for x in fitted.ensemble.tried
         ]
         page.grid(("", "accuracy", "log-loss", "weight"), rows, right=None)
-    if view.full and view.findings is not None and view.findings.evaluation is not None:
-        assert view.rows is not None
+    here = None if view.findings is None else view.findings.evaluation
+    if not view.full or here is None or view.rows is None:
+        return
+    if tried is not None and view.learned_rows:
+        accuracy, loss = format_share(here.accuracy), format_number(here.log_loss)
+        page.line(f"On the training rows the model has accuracy {accuracy} and log-loss {loss}, which is too good.")
+    else:
         page.heading(f"On the rows of {view.rows.name}", level=2)
         intro = "on the labelled rows given; figures on rows that the model has learned from are too good:"
-        evaluation.add_evaluation(page, view.findings.evaluation, view.names, intro, full=True, lift=False)
+        evaluation.add_evaluation(page, here, view.names, intro, full=True, lift=False)
 
 
 def _add_search(page: Page, view: View) -> None:
@@ -320,15 +360,13 @@ def _add_classes(page: Page, view: View) -> None:
     if prior:
         page.line("prior is the probability that a class has before any cell of a row is known")
     if view.full:
-        if fitted.classes is None:
-            class_pictures.add_heat_map(page, fitted, view.names, view.redaction)
         class_pictures.add_planes(page, fitted, view.names, view.findings, view.redaction)
 
 
 def _add_columns(page: Page, view: View) -> None:
     fitted = view.fitted
     if view.full:
-        page.heading("What matters")
+        page.heading("Columns in each class" if fitted.n_groups > 1 else "Columns")
     if not is_only_text(fitted):
         if fitted.n_groups == 1 and fitted.params and not view.full:
             page.heading("What the rows look like")
@@ -337,7 +375,8 @@ def _add_columns(page: Page, view: View) -> None:
             page.grid(("column", *view.names), rows)
             if len(fitted.params) > len(rows):
                 page.line(f"and {format_count(len(fitted.params) - len(rows), 'column')} more (--json has all)")
-        _add_influence(page, view)
+        if not view.full:
+            _add_influence(page, view)
     if fitted.schema.texts:
         words.add_words(page, fitted, view.names, view.redaction, view.full, view.length is Length.FIT)
 
@@ -357,13 +396,15 @@ def _add_influence(page: Page, view: View) -> None:
         rows = [(*row, *fitted.describe(key, view.parameters)) for row, (key, _) in zip(rows, chosen, strict=True)]
     grid = make_grid(headings, rows, right=("influence", "relative"))
     if view.full:
-        names, texts = [row[0] for row in rows], [row[1] for row in rows]
-        chart = bar_chart(names, [x for _, x in chosen], texts, "influence by column")
-        page.picture("Influence", chart, grid, f"{meaning[0].upper()}{meaning[1:]}.")
+        names, texts = [row[0] for row in rows[:PAGE_COLUMNS]], [row[1] for row in rows[:PAGE_COLUMNS]]
+        values = [max(x, 0.0) for _, x in chosen[:PAGE_COLUMNS]]
+        chart = bar_chart(names, values, texts, "influence by column", room=140, width=PANEL)
+        reading = f"Influence: {meaning}."
+        page.picture("Columns that matter most", chart, grid, reading, small=True)
     else:
         page.heading(f"Columns that matter most (influence: {meaning})")
         page.blocks.append(grid)
-    if len(ranked) > len(chosen):
+    if len(ranked) > len(chosen) and not view.full:
         page.line(f"and {format_count(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
 
 
@@ -376,7 +417,7 @@ def _add_cards(page: Page, view: View) -> None:
     if view.full:
         if fitted.classes is not None:
             class_pictures.add_nomograms(page, fitted, names, view.redaction)
-        class_pictures.add_shapes(page, fitted, names, view.redaction)
+        class_pictures.add_shapes(page, fitted, names, view.redaction, None if view.rows is None else view.rows.summary)
         return
     if is_only_text(fitted) or fitted.n_groups <= (SIDE_BY_SIDE if view.length is Length.FIT else 1):
         return

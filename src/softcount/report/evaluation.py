@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
-from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
+from softcount.pictures.chart import PAGE, PANEL, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
 from softcount.pictures.text import format_count, format_number, format_share
-from softcount.report.page import Grid, Page, make_grid, pick
+from softcount.report.page import Figure, Grid, Page, make_grid, pick
 
 if TYPE_CHECKING:
     from softcount.evaluate.ranking import LiftLine
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 REMEDY = " (--calibrate temperature, or isotonic)"
-CONFUSION_LINES, CONFUSION_PICTURE = 12, 16
-"""Classes up to which confusion is a table of text, and a picture."""
+CONFUSION_LINES, CONFUSION_PICTURE, CONFUSION_PANEL = 12, 16, 4
+"""Classes up to which confusion is a table of text, a picture, and a small picture."""
 
 
 def evaluation_record(found: Evaluation | None) -> dict[str, Any] | None:
@@ -55,7 +55,8 @@ def add_evaluation(
 ) -> None:  # fmt: skip
     """Add the figures next to those of the majority class, and the reliability if something is wrong with it.
 
-    In `full`, also folds, confusion, reliability and, if `lift`, gain as pictures.
+    In `full`, also folds, confusion, reliability and, if `lift`, gain as pictures; of held-out rows, which have a gain,
+    a small confusion matrix is at the top of the page already.
     """
     add_figures(page, found, intro)
     if calibration is not None:
@@ -74,7 +75,7 @@ def add_evaluation(
         page.grid(headings, rows, right=headings)
         right = [fold["accuracy"] for fold in found.folds]
         page.line(f"accuracy between {format_share(min(right))} and {format_share(max(right))} from fold to fold")
-    if found.confusion:
+    if found.confusion and not (lift and shown_above(found)):
         add_confusion(page, found, names, picture=True)
     if found.reliability:
         _add_reliability(page, found.reliability)
@@ -144,7 +145,7 @@ def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str], pict
         wrong = table - np.diag(np.diag(table))
         pairs = [divmod(int(at), len(names)) for at in np.argsort(-wrong, axis=None, kind="stable")[:20]]
         lines = [(names[i], names[j], format_number(float(table[i, j]))) for i, j in pairs if wrong[i, j] > 0]
-        page.heading("Most often taken for each other", level=2)
+        page.heading("Classes most often confused", level=2)
         page.grid(("true class", "predicted as", "rows"), lines, right=("rows",))
         return
     right, true, predicted = np.diag(table), table.sum(axis=1), table.sum(axis=0)
@@ -168,9 +169,13 @@ def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str], pict
     tones = [["plus" if i == j else "minus" for j in range(len(names))] for i in range(len(names))]
     cells = Cells(table / np.where(true > 0, true, 1.0)[:, None], texts, tones)
     x, y = Axis("predicted as", labels=names), Axis("true class", labels=names)
-    chart = Chart("confusion matrix", [cells], x, y, width=PAGE, height=26)
-    reading = "A row for each true class: right in blue on the diagonal, mistakes in orange; shades: share of the row."
-    page.picture("Who is taken for whom", chart, grid, reading)
+    small = len(names) <= CONFUSION_PANEL
+    chart = Chart("confusion matrix", [cells], x, y, width=PANEL if small else PAGE, height=26)
+    reading = (
+        "Rows by true and predicted class. Blue: correct. Orange: mistakes. The deeper the shade, the larger the share "
+        "of the true class."
+    )
+    page.picture("Confusion matrix", chart, grid, reading, small)
 
 
 def add_lift(page: Page, of: str, lines: Sequence[LiftLine]) -> None:
@@ -191,8 +196,8 @@ def _add_reliability(page: Page, bins: Sequence[Bin]) -> None:
         for b in bins
     ]  # fmt: skip
     reading = (
-        "Do probabilities mean what they say? On the dashed line they do; below it the model is too sure of itself. "
-        "Larger dots hold more rows; the bar through each is what chance leaves open (95 %)."
+        "Predicted probability, and the share of these rows where it came true. Dots below the dashed line: the model "
+        "is overconfident. Larger dots have more rows; bars are 95 % intervals."
     )
     headings = ("probability", "rows", "stated", "came true", "between")
     page.picture("Reliability", reliability_chart(bins), make_grid(headings, rows, None), reading, small=True)
@@ -226,7 +231,7 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
     named = [name for name, _ in shown]
     marks = class_lines(named, np.linspace(0.0, 1.0, 11), curves, dots=3.2)
     marks.append(Line([0, 1], [0, 1], "by chance", "muted", 1.0, strength=0.45))
-    x, y = Axis("share of the rows looked at", (0.0, 1.0)), Axis("share of the class found", (0.0, 1.0))
+    x, y = Axis("share of the rows selected", (0.0, 1.0)), Axis("share of the class found", (0.0, 1.0))
     chart = Chart("gain curves by class", marks, x, y, named if len(named) > 1 else (), height=236)
     headings = ("part", *(x for name in named for x in (f"found of {name}", "lift")))
     rows = [[str(k)] for k in range(1, 11)]
@@ -234,11 +239,24 @@ def _add_gain(page: Page, found: Evaluation, names: Sequence[str]) -> None:
         for row, part in zip(rows, lines, strict=True):
             row += [format_share(part.captured), f"{part.lift_so_far:.2f}"]
     of = named[0] if len(named) == 1 else "each class"
-    reading = (
-        f"Rows ranked by their probability of {of}: how much of the class is found when only the likeliest rows are "
-        "looked at. The grey line is guessing."
-    )
+    reading = f"Share of {of} among the rows with the highest predicted probability. The grey line is random order."
     page.picture("Gain and lift", chart, make_grid(headings, rows, headings), reading, small=True)
+
+
+def list_figures(tried: Evaluation | None, rows: float) -> list[Figure]:
+    """Return the figures for the top of a page: scores on held-out rows next to those of the baseline, and the rows."""
+    found = []
+    if tried is not None:
+        usual, loss = format_share(tried.baseline_accuracy), format_number(tried.baseline_log_loss, 3)
+        found += [
+            Figure("Accuracy", format_share(tried.accuracy), f"majority class {usual}"),
+            Figure("Log-loss", format_number(tried.log_loss, 3), f"baseline {loss}"),
+        ]
+        if tried.auc == tried.auc:
+            found.append(Figure("AUC", format_number(tried.auc, 3), "chance 0.5"))
+    if rows > 0:
+        found.append(Figure("Rows", format_number(rows), "in training" if tried is None else tried.how))
+    return found
 
 
 def summarize_evaluation(found: Evaluation) -> str:
@@ -246,6 +264,16 @@ def summarize_evaluation(found: Evaluation) -> str:
     line = f"Accuracy {format_share(found.accuracy)} on {rows} that it had not seen"
     usual = f"always predicting the most frequent class has {format_share(found.baseline_accuracy)}"
     return f"{line}{', no better than guessing' if found.accuracy - found.baseline_accuracy <= 0.01 else ''}; {usual}."
+
+
+def shown_above(tried: Evaluation | None) -> bool:
+    """Whether the confusion matrix of held-out rows is small enough for the top of a report."""
+    return tried is not None and 0 < len(tried.confusion) <= CONFUSION_PANEL
+
+
+def add_warning(page: Page, tried: Evaluation | None) -> None:
+    if tried is not None and tried.accuracy - tried.baseline_accuracy <= 0.01:
+        page.line("On held-out rows the model is no better than always predicting the most frequent class.")
 
 
 # -- numbers of classes that were tried

@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import groupby
 
 from softcount.pictures.drawing import DARK, FONT, LIGHT, PICTURE_RULES, color_variables, markup
-from softcount.report.page import Grid, Heading, MarkedText, Page, PageBlock, Passage, Picture
+from softcount.report.page import Facts, Figure, Grid, Heading, MarkedText, Page, PageBlock, Passage, Picture
 
 STYLE = "".join(
     (
@@ -24,6 +24,8 @@ STYLE = "".join(
     )
 )
 """How pages look, light, dark and printed; its variables are the tones of `pictures.drawing`."""
+FIT_WIDTH = 1300.0
+"""A picture up to this width shrinks to the page on a desktop, where its letters stay readable; wider ones scroll."""
 
 
 def render_html(page: Page, footer: str = "") -> str:
@@ -89,12 +91,24 @@ def _render_block(block: PageBlock) -> str:
         return _render_grid(block)
     if isinstance(block, Picture):
         title, reading = markup(block.title), f"<p>{markup(block.reading)}</p>" if block.reading else ""
-        drawn = f'<div class="scroll" tabindex="0" role="group" aria-label="{title}">{block.chart.draw().svg()}</div>'
+        drawing = block.chart.draw()
+        scroll = "scroll fit" if drawing.width <= FIT_WIDTH else "scroll"
+        drawn = f'<div class="{scroll}" tabindex="0" role="group" aria-label="{title}">{drawing.svg()}</div>'
         numbers = f"<details><summary>Numbers</summary>{_render_grid(block.table, block.title)}</details>"
         return f"<figure><figcaption>{title}</figcaption>{drawn}{reading}{numbers}</figure>"
     if isinstance(block, Passage):
         return _render_passage(block)
+    if isinstance(block, Facts):
+        return render_facts(block.figures)
     return f"<p>{markup(block)}</p>"
+
+
+def render_facts(figures: Iterable[Figure]) -> str:
+    parts = (
+        f"<div><dt>{markup(name)}</dt><dd><b>{markup(value)}</b> <span>{markup(remark)}</span></dd></div>"
+        for name, value, remark in figures
+    )
+    return f'<dl class="facts">{"".join(parts)}</dl>'
 
 
 def _render_grid(grid: Grid, label: str = "a table") -> str:

@@ -120,7 +120,7 @@ def _add_plane(
     chart = Chart("regions by the nearest centre", marks, *axes, called, height=230)
     lines = [(name, *map(redaction.number, line)) for name, line in zip(called, places.tolist(), strict=True)]
     reading = "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone."
-    page.picture("Who is nearest where", chart, make_grid(("cluster", *two), lines, None), reading, small=True)
+    page.picture("Nearest centre", chart, make_grid(("cluster", *two), lines, None), reading, small=True)
 
 
 def _nearest(centres: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -140,4 +140,4 @@ def _add_cost(page: Page, trace: Sequence[float]) -> None:
     ]
     grid = make_grid(("half-step", "what moved", "cost"), rows[:TRACE_LINES], right=("half-step", "cost"))
     reading = "The cost after each half-step of the best start. It never rises."
-    page.picture("How the cost fell", chart, grid, reading, small=True)
+    page.picture("Cost by half-step", chart, grid, reading, small=True)

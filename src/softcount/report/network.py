@@ -12,13 +12,12 @@ from msgspec import Struct
 from softcount.core.lazy import rel_entr
 from softcount.errors import DataError
 from softcount.learn.record import bic, description_length
-from softcount.pictures.chart import BAND, Axis, Bars, Chart
-from softcount.pictures.drawing import class_tone
+from softcount.pictures.chart import share_chart
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation, quality
 from softcount.report.classes import add_anomalies
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
-from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, redaction_of
+from softcount.report.page import OPEN, Figure, Page, Redaction, key_text, make_grid, redaction_of
 
 if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     from softcount.table.column_summary import TableSummary
     from softcount.table.schema import Key
 
+NOT_EVALUATED = "not evaluated on held-out rows (--folds 0, too few labelled rows, or a file without figures)"
 PAGE_NODES, PAGE_LINES, PAGE_LEVELS = 40, 16, 8
 """Nodes, lines and categories of tables on a page; JSON has all."""
-DRAWN_NODES, DRAWN_TABLES, DRAWN_ROWS, DRAWN_LEVELS, MONITORED = 60, 24, 12, 7, 5
+DRAWN_NODES, DRAWN_TABLES, DRAWN_ROWS, MONITORED = 60, 24, 12, 5
 """The same of a report's pictures."""
 
 
@@ -131,9 +131,11 @@ def network_page(
         counts = np.asarray(fitted.counts.arrays[key].value, dtype=float)
         redaction.rows[key] = dict(zip(levels, counts.reshape(-1, counts.shape[-1]).sum(axis=0).tolist(), strict=False))
     page = Page()
-    add_network(page, fitted, redaction, full, now, name)
     if full:
+        _add_overview(page, fitted, redaction)
         page.heading("Tables")
+    else:
+        add_network(page, fitted, redaction)
     known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
     for place in fitted.net.graph.order[:most]:
         _add_node(page, fitted, NodeTable.of(fitted, place, known), redaction, full)
@@ -141,6 +143,12 @@ def network_page(
     if more > 0:
         page.line(f"and {format_count(more, 'node')} more ({'softcount show' if full else '--json'} has all)")
     if full:
+        if is_learned(fitted):
+            quality.add_quality(page, fitted, redaction, now)
+        if now is not None:
+            quality.add_drift(page, fitted.record.table, now, name)
+        page.heading("How the fit went")
+        _add_fit(page, fitted)
         quality.add_origin(page, fitted.record, redaction)
         return page
     if fitted.missing:
@@ -149,13 +157,47 @@ def network_page(
     return page
 
 
-def add_network(
-    page: Page, fitted: FittedNet, redaction: Redaction = OPEN, full: bool = False, now: TableSummary | None = None,
-    name: str = "",
-) -> None:  # fmt: skip
+def add_network(page: Page, fitted: FittedNet, redaction: Redaction = OPEN) -> None:
     """Add title and figures, how the fit went, how good the network is at its target, and the graph."""
     page.heading(title_of(fitted))
     tried, target = fitted.record.evaluation, fitted.target
+    _add_fit(page, fitted)
+    if tried is not None and target is not None:
+        intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
+        names = redaction.levels(target, fitted.levels[target])
+        evaluation.add_evaluation(page, tried, names, intro, remedy="")
+    elif target is not None:
+        page.line(NOT_EVALUATED)
+    _add_graph(page, fitted, redaction, False)
+
+
+def _add_overview(page: Page, fitted: FittedNet, redaction: Redaction) -> None:
+    """Add the first parts of a report: table and target, figures, the graph, notes, and how good the network is."""
+    tried, target = fitted.record.evaluation, fitted.target
+    subject = quality.subject_of(fitted) if redaction.shows_cells else ""
+    page.heading(subject or title_of(fitted))
+    if subject:
+        page.line(title_of(fitted))
+    graph = fitted.net.graph
+    shape = Figure("Nodes", str(len(graph.names)), format_count(len(graph.edges), "edge"))
+    page.facts([shape, *evaluation.list_figures(tried, fitted.counts.rows)])
+    evaluation.add_warning(page, tried)
+    _add_graph(page, fitted, redaction, True)
+    if redaction.shows_cells:
+        quality.add_notes(page, fitted.notes, level=2)
+    if target is not None:
+        page.heading("How good it is")
+    if tried is not None and target is not None:
+        names = redaction.levels(target, fitted.levels[target])
+        if evaluation.shown_above(tried):
+            evaluation.add_confusion(page, tried, names, picture=True)
+        intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
+        evaluation.add_evaluation(page, tried, names, intro, remedy="", full=True)
+    elif target is not None:
+        page.line(NOT_EVALUATED)
+
+
+def _add_fit(page: Page, fitted: FittedNet) -> None:
     parameters = format_count(fitted.n_parameters, "free parameter")
     if is_learned(fitted):
         figures = find_figures(fitted)
@@ -171,31 +213,13 @@ def add_network(
         page.line(f"EM {state} after {format_count(fitted.n_iter, 'iteration')}")
     if fitted.agreed is not None and fitted.agreed[1] > 1:
         page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'start')} reached the best")
-    if full:
-        if tried is not None:
-            page.line(evaluation.summarize_evaluation(tried))
-        if redaction.shows_cells:
-            quality.add_notes(page, fitted.notes, level=2)
-        if is_learned(fitted):
-            quality.add_quality(page, fitted, redaction, now)
-        if now is not None:
-            quality.add_drift(page, fitted.record.table, now, name)
-        if target is not None:
-            page.heading("How good it is")
-    if tried is not None and target is not None:
-        intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
-        names = redaction.levels(target, fitted.levels[target])
-        evaluation.add_evaluation(page, tried, names, intro, remedy="", full=full)
-    elif target is not None:
-        page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, or a file without figures)")
-    _add_graph(page, fitted, redaction, full)
 
 
 def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) -> None:
     """Add the graph as lines of text or, in `full`, as a picture with the distribution of each node."""
     graph, hidden = fitted.net.graph, hidden_names(fitted)
-    page.heading("Graph (hidden nodes in parentheses)" if hidden and not full else "Graph")
     if not full:
+        page.heading("Graph (hidden nodes in parentheses)" if hidden else "Graph")
         page.line(*graph_lines(graph, hidden))
         return
     if len(graph.names) > DRAWN_NODES:
@@ -236,9 +260,11 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
     grid = make_grid([*parents, *heads], lines[:PAGE_LINES], right=heads)
     if full and table.levels is not None:
         rows = [", ".join(levels) or "(always)" for levels in given]
-        chart = _table_chart(rows[:DRAWN_ROWS], redaction.levels(key, table.levels), shares[:DRAWN_ROWS], title)
+        chart = share_chart(
+            rows[:DRAWN_ROWS], redaction.levels(key, table.levels), shares[:DRAWN_ROWS], f"the table of {title}"
+        )
         cut = f"The first {DRAWN_ROWS} of {len(rows)} configurations." if len(rows) > DRAWN_ROWS else ""
-        page.picture(title, chart, grid, cut)
+        page.picture(title, chart, grid, cut, small=True)
     else:
         page.heading(title, level=2 if full else 1)
         page.blocks.append(grid)
@@ -284,25 +310,6 @@ def edge_information(fitted: FittedNet) -> dict[tuple[int, int], float]:
         alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
         found[graph.place(parent), graph.place(child)] = max(float(rel_entr(joint, alone).sum()), 0.0)
     return found
-
-
-def _table_chart(rows: Sequence[str], names: Sequence[str], shares: np.ndarray, title: str) -> Chart:
-    """Describe a bar for each configuration, divided among the commonest categories and the others."""
-    kept = np.sort(np.argsort(-shares.mean(axis=0), kind="stable")[:DRAWN_LEVELS])
-    legend = [names[at] for at in kept]
-    if len(kept) < shares.shape[1]:
-        legend.append("others")
-        shares = np.concatenate([shares[:, kept], 1 - shares[:, kept].sum(axis=1, keepdims=True)], axis=1)
-    ends = np.cumsum(shares, axis=1)
-    bars = [
-        Bars(
-            np.arange(len(rows)), ends[:, place] - shares[:, place], ends[:, place], (class_tone(place),),
-            [f"{share:.0%}" for share in shares[:, place]], 0.72, 0.6, inside=True,
-        )
-        for place in range(len(legend))
-    ]  # fmt: skip
-    y = Axis(labels=rows, room=240)
-    return Chart(f"the table of {title}", bars, Axis(ends=(0.0, 1.0), ticks={}), y, legend, width=BAND, height=22)
 
 
 # -- rows

@@ -95,7 +95,25 @@ class Passage(Struct, frozen=True):
             yield "".join(f"{piece.signs}{piece.text}{piece.signs}" for piece in line)
 
 
-PageBlock = Heading | Grid | Passage | Picture | str
+class Figure(NamedTuple):
+    """A number that sums the model up: its name, its value, and a remark such as the value of a baseline."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+class Facts(Struct, frozen=True):
+    """The figures at the top of a page."""
+
+    figures: tuple[Figure, ...]
+
+    def plain(self) -> Iterator[str]:
+        for name, value, remark in self.figures:
+            yield f"{name}: {value}" + (f" ({remark})" if remark else "")
+
+
+PageBlock = Heading | Grid | Passage | Picture | Facts | str
 
 
 class Page(Struct):
@@ -109,6 +127,11 @@ class Page(Struct):
     def line(self, *texts: str | Passage) -> None:
         """Add each text on its own line; a passage on several."""
         self.blocks.extend(text if isinstance(text, Passage) else printable(text) for text in texts)
+
+    def facts(self, figures: Iterable[Figure]) -> None:
+        shown = tuple(Figure(*map(printable, figure)) for figure in figures)
+        if shown:
+            self.blocks.append(Facts(shown))
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] | None = ()) -> None:
         self.blocks.append(make_grid(headings, rows, right))
@@ -146,7 +169,7 @@ def render_text(page: Page) -> str:
             lines += [block.text] if not lines else ["", block.text]
         elif isinstance(block, Grid):
             lines += _align(block)
-        elif isinstance(block, Passage):
+        elif isinstance(block, Passage | Facts):
             lines += ["  " + line for line in block.plain()]
         elif isinstance(block, Picture):
             lines += [f"  {block.title}:", *_align(block.table)]
@@ -179,6 +202,8 @@ def page_blocks(page: Page) -> list[dict[str, Any]]:
         elif isinstance(block, Picture):
             numbers = {"headings": block.table.headings, "rows": block.table.rows}
             found.append({"picture": block.title, "reading": block.reading, **numbers})
+        elif isinstance(block, Facts):
+            found.append({"facts": [figure._asdict() for figure in block.figures]})
         else:
             found.append({"text": "\n".join(block.plain()) if isinstance(block, Passage) else block})
     return found
@@ -226,7 +251,7 @@ def show_page(page: Page, stream: IO[str]) -> None:
             put_grid(block.table)
         elif isinstance(block, str):
             put_text(block)
-        elif console.no_color:
+        elif console.no_color or isinstance(block, Facts):
             put_text("\n".join(block.plain()))
         else:
             rest = f" for {block.theirs}; the bolder, the more"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.pictures.chart import bar_chart
+from softcount.pictures.chart import PANEL, Axis, bar_chart
 from softcount.pictures.text import format_count, format_list, format_number, format_share
 from softcount.report.page import OPEN, Page, Redaction, key_text, make_grid, pick
 from softcount.table.column_summary import ColumnSummary, TableSummary
@@ -22,6 +24,15 @@ REPORT_COLUMNS, REPORT_BARS = 120, 20
 """Columns that have a line in a report, and a bar in a picture."""
 Missing = Mapping[Key, float]
 """Missing cells by column; a column that was not read has no entry."""
+
+
+def subject_of(fitted: Learned, otherwise: str = "") -> str:
+    """Name the table and the target, "titanic: survived"; `otherwise` is the table's name if the record has none."""
+    origin = fitted.record.provenance
+    file = "" if origin is None else Path(origin.data).name
+    table = file.split(".")[0] or file if "." in file else otherwise
+    target = "" if fitted.target is None else key_text(fitted.target)
+    return ": ".join(name for name in (table, target) if name)
 
 
 def column_records(schema: Schema, missing: Missing) -> list[dict[str, Any]]:
@@ -149,10 +160,13 @@ def _add_missing_picture(page: Page, fitted: Learned, table: TableSummary | None
         page.line("no missing cells")
         return
     names, parts = [key_text(key) for key, _ in missing[:REPORT_BARS]], [part for _, part in missing[:REPORT_BARS]]
-    chart = bar_chart(names, parts, list(map(format_share, parts)), "share of the cells that are missing, by column")
+    description = "share of the cells that are missing, by column"
+    chart = bar_chart(names, parts, list(map(format_share, parts)), description, room=140, width=PANEL)
+    chart = replace(chart, x=Axis(ends=(0.0, 1.0), ticks={}))
     lines = [(key_text(key), format_share(part)) for key, part in missing]
     numbers = make_grid(("column", "missing"), lines, None)
-    page.picture("Missing cells", chart, numbers, "A missing cell is no evidence: it changes no count and no answer.")
+    reading = "Bars go up to 100 % of the rows. A missing cell changes no count and no prediction."
+    page.picture("Missing cells", chart, numbers, reading, small=True)
     if table is None or not table.together:
         return
     pairs = []
@@ -237,7 +251,9 @@ def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: 
     tones = ["minus" if x.moved > x.chance else "muted" for x in shown]
     texts = [format_share(x.moved) + ("" if x.moved > x.chance else " (chance)") for x in shown]
     names = [key_text(x.key) for x in shown]
-    chart = bar_chart(names, [x.moved for x in shown], texts, "how far each column has moved", tones=tones)
+    chart = bar_chart(
+        names, [x.moved for x in shown], texts, "how far each column has moved", tones, room=140, width=PANEL
+    )
     headings = ("column", "moved", "by chance up to", "missing before", "missing now", "unseen")
     shares = [[format_share(s) for s in (x.moved, x.chance, x.missing_before, x.missing_now)] for x in found]
     rows = [(key_text(x.key), *own, format_number(x.unseen)) for x, own in zip(found, shares, strict=True)]
@@ -245,4 +261,4 @@ def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: 
         "How far a column has moved: the share of its rows that would have to change to look like training. "
         "Numbers are compared in twentieths of the training table, categories one by one. Grey bars may be chance."
     )
-    page.picture("How far each column has moved", chart, make_grid(headings, rows, None), reading)
+    page.picture("Drift by column", chart, make_grid(headings, rows, None), reading, small=True)

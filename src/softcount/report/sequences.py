@@ -233,8 +233,8 @@ def _add_transitions(page: Page, rows: list[str], columns: list[str], table: np.
     x, y = Axis("comes", labels=[columns[at] for at in other]), Axis("after", labels=own)
     chart = Chart("transitions in shades", [Cells(np.sqrt(part), texts)], x, y, width=PAGE, height=26)
     lines = [(name, *map(format_share, line)) for name, line in zip(own, part.tolist(), strict=True)]
-    reading = "A row for each state or symbol, a column for the next one; the deeper the shade, the likelier."
-    page.picture("What follows", chart, make_grid(("after", *x.labels), lines, right=x.labels), reading)
+    reading = "A row for each state or symbol, a column for the next one; the deeper the shade, the more probable."
+    page.picture("Transition probabilities", chart, make_grid(("after", *x.labels), lines, right=x.labels), reading)
     if len(rows) > len(kept):
         page.line(f"shown are the {len(kept)} most frequent of {len(rows)}")
     ring = [at for at in order if rows[at] in columns][:RING_SYMBOLS]
@@ -244,9 +244,10 @@ def _add_transitions(page: Page, rows: list[str], columns: list[str], table: np.
     likeliest = np.argsort(-inner, axis=None, kind="stable")[:RING_ARROWS]
     arrows = [divmod(int(at), len(names)) for at in likeliest if inner.flat[at] >= LEAST_ARROW]
     lines = [(names[i], names[j], format_share(float(inner[i, j]))) for i, j in arrows]
-    rest = f"the {RING_ARROWS} likeliest are drawn" if len(arrows) == RING_ARROWS else f"from {LEAST_ARROW:.0%} on"
+    rest = f"the {RING_ARROWS} most probable" if len(arrows) == RING_ARROWS else f"those of at least {LEAST_ARROW:.0%}"
     grid = make_grid(("from", "to", "probability"), lines, right=("probability",))
-    page.picture("As a graph", draw_ring(names, inner, arrows), grid, f"Arrows are as wide as they are likely; {rest}.")
+    reading = f"The wider an arrow, the more probable the transition; {rest}."
+    page.picture("Transition graph", draw_ring(names, inner, arrows), grid, reading, small=True)
 
 
 def draw_states(
