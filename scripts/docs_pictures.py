@@ -205,7 +205,7 @@ def tutorial_selection() -> str:
 
 
 def tutorial_profile() -> str:
-    return from_report(sc.Mixture(random_state=0).fit(wines()), "What sets the classes apart")
+    return from_report(sc.Mixture(random_state=0).fit(wines()), "Class profiles")
 
 
 def tutorial_ellipses() -> str:

@@ -265,7 +265,7 @@ def test_a_hidden_node_is_found_shown_and_asked_for(folder, tmp_path):
         "fit", folder / "candy.csv", "--net", EDGES, "--hidden", "bag=one,two", "-o", tmp_path / "m.sc", "--full"
     )
     page = page.stdout
-    assert "(bag)" in page and "starts reached the best" in page and "EM converged" in page
+    assert "(bag)" in page and "initialisations reached the best" in page and "EM converged" in page
     found = answer("query", tmp_path / "m.sc", "--of", "bag", "--given", "flavor=cherry", "--given", "wrapper=red")
     assert {line["level"] for line in found["levels"]} == {"one", "two"}
     assert max(line["probability"] for line in found["levels"]) > 0.8

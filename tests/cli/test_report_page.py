@@ -127,7 +127,7 @@ def test_the_columns_that_matter_most_come_first():
 
 def test_a_mixture_says_how_many_starts_agreed_and_how_large_its_classes_are():
     text = render_text(full_page(report(mixture(), None)))
-    assert "3 of 10 starts reached the best" in text
+    assert "3 of 10 initialisations reached the best" in text
     assert "class 0" in text
     assert "75.0 %" in text
 

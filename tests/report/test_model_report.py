@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
@@ -22,8 +23,9 @@ from softcount.cli import main
 from softcount.demo import table_path
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.explain import nomogram_of
+from softcount.pictures.chart import Bars
 from softcount.report import report as reports
-from softcount.report.page import Picture
+from softcount.report.page import Heading, Picture
 from softcount.table import open_table
 
 
@@ -249,3 +251,37 @@ def test_what_makes_a_page_too_large_is_left_out_and_that_is_said(bikes: Any, mo
     monkeypatch.setattr(reports, "SIZE_LIMIT", 50_000)
     assert "Pictures are left out" in report.html and "<svg " not in report.html
     checked(report.html)
+
+
+def test_scores_of_the_training_table_are_one_line_and_those_of_another_table_a_part(
+    bikes: Any, tmp_path: Path
+) -> None:
+    learned = bikes.report(str(table_path())).page
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(table_path().read_text("utf-8").splitlines()[:120]), "utf-8")
+    apart = bikes.report(str(other)).page
+    for page, matrices in ((learned, 1), (apart, 2)):
+        assert sum(isinstance(x, Picture) and x.title == "Confusion matrix" for x in page.blocks) == matrices
+    assert any(isinstance(x, str) and x.startswith("On the training rows") for x in learned.blocks)
+    assert any(isinstance(x, Heading) and x.text.startswith("On the rows of ") for x in apart.blocks)
+
+
+def test_densities_stand_on_a_histogram_of_the_rows(bikes: Any) -> None:
+    charts = {x.title: x.chart for x in bikes.report().page.blocks if isinstance(x, Picture)}
+    price = charts["price"]
+    [bars] = [mark for mark in price.marks if isinstance(mark, Bars)]
+    assert 0.85 < float((np.asarray(bars.ends) * bars.thick).sum()) < 1.001
+    low, high = price.ranges()[0]
+    prices = pd.read_csv(table_path())["price"]
+    assert prices.min() <= low < high <= prices.max()
+    python = sc.NaiveBayes().fit(str(table_path()), "type").report(str(table_path()))
+    assert "Grey bars: all rows." in python.html and "Grey bars" not in bikes.report(redact=True).html
+
+
+def test_more_than_four_classes_are_divided_bars_and_missing_cells_go_up_to_all(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = {"kind": rng.choice(list("abc"), 200).tolist(), "size": [None if x < 0.3 else x for x in rng.random(200)]}
+    report = sc.NaiveBayes().fit(table, [f"class {k % 6}" for k in range(200)]).report()
+    charts = {x.title: x.chart for x in report.page.blocks if isinstance(x, Picture)}
+    assert len(charts["kind"].y.labels) == 6 and charts["kind"].legend == ["a", "b", "c"]
+    assert charts["Missing cells"].ranges()[0] == (0.0, 1.0)

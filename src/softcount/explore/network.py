@@ -6,7 +6,7 @@ depends on the state before it, and what a step shows on its own state. Steps th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.network import FittedNet
 from softcount.models.nodes import Node
 from softcount.networks.junction_tree import JunctionTree
-from softcount.networks.network import Graph
 from softcount.networks.queries import Evidence
 from softcount.pictures.text import cell_width
 from softcount.report.graph import place_network
@@ -58,7 +57,7 @@ def network_document(model: FittedNet, given: TableSummary | None = None) -> Doc
     order = [names[net.graph.names[place]] for place in net.graph.order]
     asked = 0 if model.target is None else net.discrete.place(model.target)
     order = [name for name in order if name not in left_out]
-    return _document(nodes, leaves, tree, order, asked, left_out) | {"graph": _graph(net.graph, names)}
+    return _document(nodes, leaves, tree, order, asked, left_out) | {"graph": _graph(model, names)}
 
 
 GRAPH_NODES = 80
@@ -66,11 +65,18 @@ GRAPH_NODES = 80
 NODE_HEIGHT = 40.0
 
 
-def _graph(graph: Graph, names: Mapping[Key, str]) -> Document | None:
+def _node_width(name: str, levels: Iterable[object]) -> float:
+    """Return the width that holds the name, and the longest category with its probability if it is not too long."""
+    longest = max((cell_width(str(level)) for level in levels), default=0)
+    return min(max(124.0, 8.0 * cell_width(name) + 20, 7.0 * (longest + 8)), 190.0)
+
+
+def _graph(model: FittedNet, names: Mapping[Key, str]) -> Document | None:
     """Place the nodes by name, and the edges as points from parent to child."""
+    graph = model.net.graph
     if len(graph.names) > GRAPH_NODES or not graph.edges:
         return None
-    sizes = [(min(max(124.0, 8.0 * cell_width(names[name]) + 20), 190.0), NODE_HEIGHT) for name in graph.names]
+    sizes = [(_node_width(names[name], model.levels.get(name, ())), NODE_HEIGHT) for name in graph.names]
     placed = place_network(graph, sizes)
     nodes = [
         {"name": names[name], "x": round(x), "y": round(y), "width": round(size[0])}

@@ -219,13 +219,13 @@ def add_trace(page: Page, fitted: Fitted) -> None:
     # From where most runs are after a few steps to the top: the first step would squeeze all the rest.
     top, low = max(max(trace) for trace in traces), min(trace[min(2, len(trace) - 1)] for trace in traces)
     room = (top - low) * 0.06 or 1.0
-    y = Axis(shorten(fitted.objective or "objective", 44), (low - room, top + room))
+    y = Axis("objective", (low - room, top + room))
     chart = Chart("the objective by iteration", marks, Axis("iterations"), y)
     longest = max(map(len, traces))
     steps = sorted({*range(min(longest, 12)), *range(0, longest, max(1, longest // 12)), longest - 1})
     headings = ("iteration", *(f"start {place}" for place in range(1, len(traces) + 1)))
     rows = [(str(k), *(f"{trace[k]:,.3f}" if k < len(trace) else "" for trace in traces)) for k in steps]
-    reading = "The objective that EM increases"
+    reading = f"The objective that EM increases, {fitted.objective or 'the log-likelihood'}"
     reading += ": the best initialisation in bold, the others in grey." if len(traces) > 1 else "."
     page.picture("Objective by iteration", chart, make_grid(headings, rows, headings), reading, small=True)
 
@@ -398,7 +398,7 @@ def add_shapes(
             chart = share_chart(shown, levels, shape.heights[order], f"{key_text(key)} in each class")
         else:
             chart = shape_chart(*described, seen=seen)
-        page.picture(key_text(key), chart, _shape_grid(*described), reading, small=True)
+        page.picture(key_text(key), chart, shape_grid(*described), reading, small=True)
         drawn += 1
     if len(columns) > drawn:
         page.line(f"{format_count(len(columns) - drawn, 'column')} with less influence not drawn")
@@ -468,7 +468,7 @@ def _histogram(seen: ColumnSummary, shape: ColumnShape) -> Bars | None:
     )
 
 
-def _shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:
+def shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:
     column = key_text(shape.key)
     if shape.levels is None:
         places = range(0, len(shape.points), max(1, len(shape.points) // 10))

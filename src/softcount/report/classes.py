@@ -181,7 +181,10 @@ class View(Struct, frozen=True):
     @property
     def learned_rows(self) -> bool:
         """Whether the rows given are those that the model was learned from."""
-        return self.rows is not None and self.rows.summary is not None and self.rows.summary == self.fitted.record.table
+        before, now = self.fitted.record.table, None if self.rows is None else self.rows.summary
+        if before is None or now is None:
+            return False
+        return (now.rows, now.columns) == (before.rows, before.columns)  # labels may be given separately
 
     @property
     def findings(self) -> RowFindings | None:
@@ -268,7 +271,9 @@ def _add_overview(page: Page, view: View) -> None:
     evaluation.add_warning(page, tried)
     if fitted.classes is None:
         class_pictures.add_heat_map(page, fitted, view.names, view.redaction)
-    if not is_only_text(fitted):
+    if is_only_text(fitted):
+        words.add_words(page, fitted, view.names, view.redaction, True, False)
+    else:
         _add_influence(page, view)
     if tried is not None and evaluation.shown_above(tried):
         evaluation.add_confusion(page, tried, view.names, picture=True)
@@ -306,7 +311,9 @@ def _add_performance(page: Page, view: View) -> None:
         return
     if tried is not None and view.learned_rows:
         accuracy, loss = format_share(here.accuracy), format_number(here.log_loss)
-        page.line(f"On the training rows the model has accuracy {accuracy} and log-loss {loss}, which is too good.")
+        page.line(
+            f"On the training rows the model has accuracy {accuracy} and log-loss {loss}: too optimistic for new rows."
+        )
     else:
         page.heading(f"On the rows of {view.rows.name}", level=2)
         intro = "on the labelled rows given; figures on rows that the model has learned from are too good:"
@@ -335,11 +342,11 @@ def _add_search(page: Page, view: View) -> None:
         page.line(line)
     if fitted.agreed is not None and fitted.n_groups > 1:
         best, run = fitted.agreed
-        page.line(f"{best} of {format_count(run, 'start')} reached the best")
+        page.line(f"{best} of {format_count(run, 'initialisation')} reached the best")
         if best == 1 and run > 1:
             # While a number is searched, each gets a few starts; all starts go to a number that is given.
             given = f"--classes {fitted.n_groups} " if fitted.selection else ""
-            page.line(f"more starts may find better classes: {given}--starts {10 * run}")
+            page.line(f"more initialisations may find better classes: {given}--starts {10 * run}")
     if view.full:
         prior = key_text(fitted.prior) if isinstance(fitted.prior, str | int | float) else "as given for the columns"
         page.line(f"estimated by {fitted.estimate}; prior {prior}")
@@ -365,6 +372,8 @@ def _add_classes(page: Page, view: View) -> None:
 
 def _add_columns(page: Page, view: View) -> None:
     fitted = view.fitted
+    if view.full and is_only_text(fitted):
+        return  # its words are at the top
     if view.full:
         page.heading("Columns in each class" if fitted.n_groups > 1 else "Columns")
     if not is_only_text(fitted):

@@ -170,10 +170,11 @@ def add_confusion(page: Page, evaluation: Evaluation, names: Sequence[str], pict
     cells = Cells(table / np.where(true > 0, true, 1.0)[:, None], texts, tones)
     x, y = Axis("predicted as", labels=names), Axis("true class", labels=names)
     small = len(names) <= CONFUSION_PANEL
+    rows_of = "Held-out rows" if evaluation.folds else "Rows"
     chart = Chart("confusion matrix", [cells], x, y, width=PANEL if small else PAGE, height=26)
     reading = (
-        "Rows by true and predicted class. Blue: correct. Orange: mistakes. The deeper the shade, the larger the share "
-        "of the true class."
+        f"{rows_of} by true and predicted class. Blue: correct. Orange: mistakes. The deeper the shade, "
+        "the larger the share of the true class."
     )
     page.picture("Confusion matrix", chart, grid, reading, small)
 

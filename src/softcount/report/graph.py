@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.networks.network import Graph, Name
-from softcount.pictures.drawing import SMALL, Drawing, Point, class_tone, fit_text
+from softcount.pictures.drawing import SMALL, Drawing, Point, class_tone, fit_text, text_width
 from softcount.pictures.text import cell_width, clip, format_count, printable, wrap_list
 from softcount.report.graph_layout import lay_out
 from softcount.report.page import WIDTH
@@ -155,8 +155,10 @@ def _dot_text(name: object) -> str:
 
 # -- a network as a picture
 
-BOX, LINE, HEAD, GAP, BETWEEN = 148.0, 13.0, 20.0, 26.0, 46.0
+BOX, LINE, HEAD, GAP, BETWEEN = 172.0, 13.0, 20.0, 26.0, 46.0
 """Width of a box with lines, height of a line and of a name, and the distances of boxes and of layers, in pixels."""
+WIDEST_TEXT = 104.0
+"""Room for the texts of a box; its bars have the rest."""
 WIDEST_ARC = 7.0
 
 
@@ -243,11 +245,13 @@ def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Poi
         drawing.text(x + size[0] / 2, y + 17, name, anchor="middle")
         return
     drawing.text(x + 7, y + 14, fit_text(name, BOX - 14), bold=True)
+    room = min(max(text_width(text, SMALL) for text, _ in monitor.lines) + 6, WIDEST_TEXT)
     for place, (text, share) in enumerate(monitor.lines):
         top = y + HEAD + place * LINE
         if share == share:
-            drawing.box((x + 74, top + 2), ((BOX - 82) * min(max(share, 0.0), 1.0), LINE - 4), "plus", 0.7)
-        drawing.text(x + 7, top + 10, fit_text(text, 64 if share == share else BOX - 12, SMALL), size=SMALL)
+            wide = (BOX - room - 18) * min(max(share, 0.0), 1.0)
+            drawing.box((x + room + 10, top + 2), (wide, LINE - 4), "plus", 0.7)
+        drawing.text(x + 7, top + 10, fit_text(text, room if share == share else BOX - 12, SMALL), size=SMALL)
 
 
 # -- transitions as a picture

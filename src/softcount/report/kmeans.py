@@ -11,7 +11,7 @@ from softcount.pictures.chart import PAGE, Axis, Cells, Chart, Line, Regions, wi
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.class_pictures import plane_marks
 from softcount.report.classes import starts_record
-from softcount.report.page import RARE, Page, Redaction, make_grid
+from softcount.report.page import RARE, Figure, Page, Redaction, make_grid
 from softcount.report.quality import add_notes
 
 if TYPE_CHECKING:
@@ -41,21 +41,32 @@ def centres_page(
     clusters = format_count(len(centres), "cluster")
     page.heading(f"K-means, rows of length one: {clusters}" if found.frame.unit else f"K-means: {clusters}")
     ending = "converged" if found.converged else "stopped before it had converged"
-    page.line(f"cost {format_number(found.inertia, 6)}; {ending} after {format_count(found.n_iter, 'pass', 'passes')}")
+    ending = f"{ending} after {format_count(found.n_iter, 'pass', 'passes')}"
+    best, run = found.agreed
     if full:
-        best, run = found.agreed
-        page.line(f"{best} of {format_count(run, 'start')} reached this cost")
-    page.heading("Centres")
+        figures = [
+            Figure("Clusters", str(len(centres)), ""),
+            Figure("Rows", format_number(float(found.sizes.sum())), "in training"),
+            Figure("Cost", format_number(found.inertia, 4), ending),
+            Figure("Initialisations", str(run), f"{best} reached this cost"),
+        ]
+        page.facts(figures)
+    else:
+        page.line(f"cost {format_number(found.inertia, 6)}; {ending}")
+        page.heading("Centres")
     shown = [redaction.allows(n) for n in found.sizes.tolist()]  # a centre of few rows would show their cells
     _add_centres(page, found, names, [redaction.number if there else lambda x: RARE for there in shown], full)
     if full:
         _add_plane(page, centres, names, rows, found.frame.unit, redaction if all(shown) else None)
         given = None if rows is None else np.bincount(_nearest(centres, rows), minlength=len(centres))
-        for counts, what in ((found.sizes, "rows it was learned from"), (given, "rows given")):
+        page.heading("Sizes")
+        headings, lines = ["cluster"], [[f"cluster {k}"] for k in range(len(centres))]
+        for counts, what in ((found.sizes, "training rows"), (given, "rows given")):
             if counts is not None:
-                sizes = enumerate(counts.astype(float).tolist())
-                lines = [(f"cluster {k}", format_number(n), format_share(n / counts.sum())) for k, n in sizes]
-                page.grid(("cluster", what, "share"), lines, right=None)
+                headings += [what, "share"]
+                for line, n in zip(lines, counts.astype(float).tolist(), strict=True):
+                    line += [format_number(n), format_share(n / counts.sum())]
+        page.grid(headings, lines, right=None)
         page.heading("How the fit went")
         _add_cost(page, found.trace)
     if not redact:
@@ -130,7 +141,7 @@ def _nearest(centres: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 def _add_cost(page: Page, trace: Sequence[float]) -> None:
     if len(trace) < 2 or trace[0] - trace[-1] <= 1e-9 * abs(trace[-1]):
-        page.line("the best start began where it ended: nothing was left to gain")
+        page.line("The best initialisation was already at its final cost.")
         return
     line = Line(range(len(trace)), trace, "cost", dots=3.2 if len(trace) < 40 else 0.0)
     chart = Chart("the cost by half-step", [line], Axis("half-steps"), Axis("cost"))

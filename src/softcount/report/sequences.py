@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.pictures.chart import PAGE, Axis, Bars, Cells, Chart, Line, Mark
+from softcount.fitted.answers import column_shape
+from softcount.pictures.chart import PAGE, PANEL, Axis, Bars, Cells, Chart, Line, Mark
 from softcount.pictures.drawing import Drawing, class_tone, stack
 from softcount.pictures.text import format_count, format_number, format_share, printable
+from softcount.report.class_pictures import DRAWN_CLASSES, shape_chart, shape_grid
 from softcount.report.graph import draw_ring
-from softcount.report.page import RARE, Page, Redaction, key_text, make_grid
+from softcount.report.page import RARE, Figure, Page, Redaction, key_text, make_grid
 from softcount.report.quality import add_notes, add_origin, column_records
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ REDACTED_LEVELS = 3
 """Categories of a column that a redacted report names for a state."""
 PAGE_SYMBOLS, MAP_SYMBOLS, RING_SYMBOLS, RING_ARROWS = 30, 24, 10, 24
 """Symbols on a page, of the heat map and of the ring, and arrows of the ring."""
+DRAWN_COLUMNS, PANEL_SYMBOLS = 12, 6
+"""Columns whose distribution is drawn, and symbols up to which the heat map is a panel."""
 LEAST_ARROW = 0.03
 """Less likely transitions have no arrow in the ring of a report."""
 
@@ -103,13 +107,21 @@ def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> Non
     names = [str(name) if redaction.allows(n) else RARE for name, n in zip(model.states_, rows, strict=True)]
     page.heading(f"A hidden Markov model: {format_count(model.n_states_, 'state')}")
     parameters = format_count(model.n_parameters_, "free parameter")
+    if full:
+        steps = Figure("Steps", format_number(float(model.counts_.rows)), "in training")
+        page.facts([Figure("States", str(model.n_states_), parameters), steps])
+        _add_transitions(page, names, names, np.asarray(model.transitions_), np.asarray(model.occupied_))
+        _add_columns(page, model, names, redaction)
+        page.heading("How the fit went")
     page.line(f"from {format_count(model.counts_.rows, 'step')}, {parameters}")
     if model.log_likelihood_ is not None:
         page.line(f"log-likelihood {model.log_likelihood_:,.3f}, BIC {model.bic_:,.1f} (smaller is better)")
     if fitted.trace:
         state = "converged" if model.converged_ else "stopped"
         agreed = model.agreed_
-        starts = "" if agreed is None or agreed[1] < 2 else f"; {agreed[0]} of {agreed[1]} starts reached the best"
+        starts = (
+            "" if agreed is None or agreed[1] < 2 else f"; {agreed[0]} of {agreed[1]} initialisations reached the best"
+        )
         page.line(f"EM {state} after {format_count(model.n_iter_, 'iteration')}{starts}")
     page.heading("States")
     lines = [
@@ -117,16 +129,28 @@ def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> Non
         for name, a, b, c in zip(names, *_state_figures(model), strict=True)
     ]
     page.grid(["state", "steps", "first", "stays for"], lines, right=None)
-    page.heading("Transitions (row: state, column: the next)")
-    if full:
-        _add_transitions(page, names, names, np.asarray(model.transitions_), np.asarray(model.occupied_))
-    else:
+    if not full:
+        page.heading("Transitions (row: state, column: the next)")
         lines = [[name, *map(format_share, row)] for name, row in zip(names, model.transitions_.tolist(), strict=True)]
         page.grid(["state", *names], lines, right=names)
     for key in model.params_:
         words, places = _describe_column(model, key, redaction), fitted.chain.links.shown
         page.heading(f"{key_text(key)} ({fitted.shown.families[key].title})")
         page.grid(["state", "shows"], [[name, words[at]] for name, at in zip(names, places, strict=True)])
+
+
+def _add_columns(page: Page, model: Any, names: Sequence[str], redaction: Redaction) -> None:
+    """Add panels of what each state emits: densities of numbers, shares of categories."""
+    shown, places = model.fitted_.shown, list(model.fitted_.chain.links.shown)
+    keys = [key for key in model.params_ if not isinstance(key, tuple)] if redaction.shows_cells else []
+    for key in keys[:DRAWN_COLUMNS]:
+        try:
+            shape = column_shape(shown, key)
+        except DataError:  # a family that has no distribution of one column
+            continue
+        described = shape, names[:DRAWN_CLASSES], shape.heights[places][:DRAWN_CLASSES]
+        reading = "The fitted distribution in each state."
+        page.picture(key_text(key), shape_chart(*described), shape_grid(*described, redaction), reading, small=True)
 
 
 def _describe_column(model: Any, key: Any, redaction: Redaction) -> list[str]:
@@ -153,6 +177,8 @@ def _add_chain(page: Page, model: Any, redaction: Redaction, full: bool) -> None
     if model.prior == "kneser-ney":
         prior = "contexts back off to shorter ones (Kneser-Ney)"
     page.line(f"from {format_count(model.counts_.steps, 'step')}{ends}; {prior}")
+    if full:
+        _add_chain_transitions(page, model, name, redaction)
     long_run = _find_long_run(model)
     page.heading("Stationary distribution" if long_run else "Shares of the symbols, as counted")
     runs = model.run_lengths() if long_run else {}
@@ -161,14 +187,21 @@ def _add_chain(page: Page, model: Any, redaction: Redaction, full: bool) -> None
         [name(key), format_share(value), *([_format_steps(runs.get(key))] if runs else [])] for key, value in shares
     ]
     page.grid(["symbol", "share", *(["runs of"] if runs else [])], lines, right=None)
-    page.heading("Transitions (row: symbol, column: the next)")
-    if full and (model.order_ == 1 or len(model.contexts_) <= MAP_SYMBOLS):
+    if not full:
+        _add_chain_transitions(page, model, name, None)
+
+
+def _add_chain_transitions(page: Page, model: Any, name: Callable[[Any], str], redaction: Redaction | None) -> None:
+    """Add the transitions as a table or, of a report, whose `redaction` is given, as pictures."""
+    if redaction is None:
+        page.heading("Transitions (row: symbol, column: the next)")
+    if redaction is not None and (model.order_ == 1 or len(model.contexts_) <= MAP_SYMBOLS):
         rows, columns = list(map(name, model.contexts_)), list(map(name, model.next_symbols_))
         before, after = (np.array([redaction.shows_cells or x != RARE for x in own]) for own in (rows, columns))
         frequency = np.array([model.shares_.get(key, 0.0) for key in model.contexts_])
         rows, columns = list(compress(rows, before)), list(compress(columns, after))
         _add_transitions(page, rows, columns, model.transitions_[np.ix_(before, after)], frequency[before])
-    elif model.order_ == 1 and len(symbols) <= PAGE_SYMBOLS:
+    elif model.order_ == 1 and len(model.symbols_) <= PAGE_SYMBOLS:
         names = [name(symbol) for symbol in model.next_symbols_]
         pairs = zip(model.contexts_, model.transitions_.tolist(), strict=True)
         page.grid(["after", *names], [[name(key), *map(format_share, row)] for key, row in pairs], right=names)
@@ -230,11 +263,15 @@ def _add_transitions(page: Page, rows: list[str], columns: list[str], table: np.
     other = [at for at in range(len(columns)) if columns[at] in own or not both][:MAP_SYMBOLS]
     part = table[kept][:, other]
     texts = [[f"{x:.0%}" if x >= 0.005 else "" for x in line] for line in part]
-    x, y = Axis("comes", labels=[columns[at] for at in other]), Axis("after", labels=own)
-    chart = Chart("transitions in shades", [Cells(np.sqrt(part), texts)], x, y, width=PAGE, height=26)
+    x, y = Axis("next", labels=[columns[at] for at in other]), Axis("after", labels=own)
+    small = len(own) <= PANEL_SYMBOLS
+    width = PANEL if small else PAGE
+    chart = Chart("transition probabilities", [Cells(np.sqrt(part), texts)], x, y, width=width, height=26)
     lines = [(name, *map(format_share, line)) for name, line in zip(own, part.tolist(), strict=True)]
     reading = "A row for each state or symbol, a column for the next one; the deeper the shade, the more probable."
-    page.picture("Transition probabilities", chart, make_grid(("after", *x.labels), lines, right=x.labels), reading)
+    page.picture(
+        "Transition probabilities", chart, make_grid(("after", *x.labels), lines, right=x.labels), reading, small
+    )
     if len(rows) > len(kept):
         page.line(f"shown are the {len(kept)} most frequent of {len(rows)}")
     ring = [at for at in order if rows[at] in columns][:RING_SYMBOLS]
@@ -244,7 +281,11 @@ def _add_transitions(page: Page, rows: list[str], columns: list[str], table: np.
     likeliest = np.argsort(-inner, axis=None, kind="stable")[:RING_ARROWS]
     arrows = [divmod(int(at), len(names)) for at in likeliest if inner.flat[at] >= LEAST_ARROW]
     lines = [(names[i], names[j], format_share(float(inner[i, j]))) for i, j in arrows]
-    rest = f"the {RING_ARROWS} most probable" if len(arrows) == RING_ARROWS else f"those of at least {LEAST_ARROW:.0%}"
+    rest = (
+        f"the {RING_ARROWS} most probable are drawn"
+        if len(arrows) == RING_ARROWS
+        else f"those below {LEAST_ARROW:.0%} are not drawn"
+    )
     grid = make_grid(("from", "to", "probability"), lines, right=("probability",))
     reading = f"The wider an arrow, the more probable the transition; {rest}."
     page.picture("Transition graph", draw_ring(names, inner, arrows), grid, reading, small=True)

@@ -1,5 +1,7 @@
 // The graph of a network: arcs behind a button for each node, which says what is likeliest there.
 
+const SMALLEST = 0.75;
+
 function makeGraph(graph, variables, goTo) {
   const space = "http://www.w3.org/2000/svg";
   const sheet = made("div", { class: "sheet" });
@@ -48,6 +50,15 @@ function makeGraph(graph, variables, goTo) {
       button.title = `${variable.name}: ${most.textContent}`;
     }
   }
+  /** A graph that is a little too wide shrinks, as far as its letters stay readable; a wider one scrolls. */
+  function fit() {
+    const room = box.clientWidth;
+    const scale = room ? Math.max(Math.min(room / graph.width, 1), SMALLEST) : 1;
+    sheet.style.transform = `scale(${scale})`;
+    sheet.style.marginRight = `${Math.min(graph.width * (scale - 1), 0)}px`;
+    sheet.style.marginBottom = `${graph.height * (scale - 1)}px`;
+  }
   const box = made("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "The graph; each node leads to its card" }, sheet);
+  new ResizeObserver(fit).observe(box);
   return { box, show };
 }

@@ -142,7 +142,7 @@ function startPage(engine, info) {
   }
 
   function addLevels(card, variable) {
-    const list = made("div", { class: "levels", role: "group", "aria-label": `Levels of ${variable.name}` });
+    const list = made("div", { class: "levels", role: "group", "aria-label": `Categories of ${variable.name}` });
     const order = sortedLevels(variable, nothing[card.place]);
     const rare = new Set(variable.size > MANY_LEVELS ? [...order].sort((a, b) => nothing[card.place][b] - nothing[card.place][a]).slice(MANY_LEVELS) : []);
     for (const cell of order.filter((own) => !rare.has(own))) {
@@ -298,7 +298,7 @@ function startPage(engine, info) {
     let said = "";
     if (sets && log !== null) {
       const share = Math.exp(log);
-      said = `Probability of this: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values and documents" : ""}.`;
+      said = `Probability of these values: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values and documents" : ""}.`;
     } else if (points) said = "Exact values and documents have no probability of their own.";
     at("evidence").textContent = said;
   }
@@ -347,7 +347,7 @@ function startPage(engine, info) {
     const words = e ? engine.wordOdds(card.place, evidence, found.ours, found.theirs).slice(0, 24) : [];
     card.words.replaceChildren(...words.map(({ word, count, odds }) =>
       made("span", { class: `word ${odds < 0 ? "minus" : "plus"}` }, `${word}${count > 1 ? ` ×${count}` : ""} ${signed(odds)}`)));
-    if (e && !words.length) card.words.replaceChildren(made("p", { class: "quiet" }, "The model knows no word of this."));
+    if (e && !words.length) card.words.replaceChildren(made("p", { class: "quiet" }, "The model knows none of these words."));
   }
 
   function showTelling(evidence) {
@@ -359,7 +359,7 @@ function startPage(engine, info) {
       bar.style.setProperty("--p", (bits / best[0].bits).toFixed(4));
       return made("li", {}, made("a", { class: "name", title: variables[place].name, href: `#card-${place}`, onclick: (event) => { event.preventDefault(); goTo(place); } }, variables[place].name), made("span", { class: "track" }, bar), made("span", { class: "share" }, `${bits.toFixed(bits < 0.1 ? 3 : 2)} bit`));
     });
-    at("telling").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "No other column would change it.")]));
+    at("telling").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "No other column would change the answer.")]));
   }
 
   function goTo(place) {
@@ -383,8 +383,8 @@ function startPage(engine, info) {
     const places = conflict(engine, evidence);
     const said = places.map((place) => `${variables[place].name} ${saidEvidence(variables[place], evidence[place])}`);
     at("problem").textContent = said.length === 1
-      ? `Impossible under this model: ${said[0]}. Take it back, or undo.`
-      : `Impossible together under this model: ${said.join("; ")}. Take one of them back, or undo.`;
+      ? `Impossible under this model: ${said[0]}. Clear it, or undo.`
+      : `Impossible together under this model: ${said.join("; ")}. Clear one of them, or undo.`;
     at("evidence").textContent = "";
     for (const id of ["reasons", "telling", "likeliest"]) at(id).replaceChildren();
     for (const { bars, said: words } of cards) {
@@ -403,7 +403,7 @@ function startPage(engine, info) {
     const { shell, python, left } = asQuestion(variables, evidence, state.asked, info.sets);
     at("shell").textContent = ["softcount query", shellWord(info.name), `--of ${shellWord(asked.name)}`, ...shell].join(" ");
     at("python").textContent = `softcount.load(${pythonText(info.name)}).query(${pythonText(asked.name)}${python.length ? `, given={${python.join(", ")}}` : ""})`;
-    at("left").textContent = left.length ? `Not in them, as \`query\` takes one value of a column: ${left.join(", ")}.` : "";
+    at("left").textContent = left.length ? `Left out, because query takes one value of a column: ${left.join(", ")}.` : "";
   }
 
   // -- the class: as predict has it, computed here or by the server that this page came from
@@ -419,12 +419,12 @@ function startPage(engine, info) {
     showShares(card, mine ?? shares);
     showReasons(evidence, mine);
     const others = info.model.answers;
-    let source = engine.predicted ? `As \`predict\`. Other columns: ${others}.` : "";
-    if (info.model.asks) source = `From ${others}; \`predict\` may differ.`;
+    let source = engine.predicted ? `Same as predict. Other columns: ${others}.` : "";
+    if (info.model.asks) source = `From ${others}. The answer of predict may differ.`;
     if (asks) {
       if (row && !evidence[state.asked]) waiting = setTimeout(() => askServer(card, row), 60);
-      source = `From ${others}; \`predict\` takes one value of each column.`;
-      if (row) source = `As \`predict\`. Reasons and other columns: ${others}.`;
+      source = `From ${others}, because predict takes one value of each column.`;
+      if (row) source = `Same as predict. Reasons and other columns: ${others}.`;
     }
     at("source").textContent = source;
   }
@@ -472,8 +472,8 @@ function startPage(engine, info) {
     evidence[state.asked] = null;
     replaceAll(evidence);
     const said = [];
-    if (asked) said.push(`In the data its ${variables[state.asked].name} is ${saidEvidence(variables[state.asked], asked)}.`);
-    if (skipped.length) said.push(`Not known to the model, so left out: ${skipped.join(", ")}.`);
+    if (asked) said.push(`${variables[state.asked].name} in the data: ${saidEvidence(variables[state.asked], asked)}.`);
+    if (skipped.length) said.push(`Left out, because the model has not seen the value: ${skipped.join(", ")}.`);
     at("row-note").textContent = said.join(" ");
   }
 
