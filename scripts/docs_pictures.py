@@ -387,7 +387,7 @@ def hidden_node() -> str:
 
 def vowels() -> str:
     word = ["V" if letter == "I" else "C" for letter in "MISSISSIPPI"]
-    return from_report(sc.MarkovChain(order=1, prior=0).fit([word]), "As a graph")
+    return from_report(sc.MarkovChain(order=1, prior=0).fit([word]), "Transition graph")
 
 
 def svr_tube() -> str:

@@ -94,14 +94,17 @@ def add_label(drawing: Drawing, name: str, at: Point, width: float) -> None:
 
 
 def wrap_label(name: str, width: float) -> list[str]:
-    """Break a name after the last mark or space that leaves room for the first line.
+    """Break a name near its middle, after a mark or a space, so that its first line fits.
 
     >>> wrap_label("total_credit_utilized", 100)
     ['total_credit_', 'utilized']
     """
     places = [found.end() for found in re.finditer(r"[ _.,;:/=-]+", name)]
     fitting = [place for place in places if place < len(name) and text_width(name[:place].rstrip(), SMALL) <= width]
-    return [name[: fitting[-1]].rstrip(), name[fitting[-1] :]] if fitting else [name]
+    if not fitting:
+        return [name]
+    best = min(fitting, key=lambda place: abs(2 * place - len(name)))
+    return [name[:best].rstrip(), name[best:]]
 
 
 def add_x_axis(drawing: Drawing, frame: Frame, ticks: Mapping[float, str], name: str = "") -> None:
