@@ -171,13 +171,24 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             remove_checkpoint(request.checkpoint)
         self._labels = None
         if labels is not None or self._training is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the fit has given the warnings about its rows
-                found_labels = self.predict(all_rows)
-            classes = inputs.class_array(self.fitted_.names)
-            known = None if labels is None else np.where(labels >= 0, classes[np.maximum(labels, 0)], found_labels)
-            self._labels = found_labels if known is None else np.asarray(known)
+            self._labels = self._label_rows(table if data is all_rows else all_rows, labels)
         return self
+
+    def _label_rows(self, rows: Any, labels: np.ndarray | None) -> np.ndarray | None:
+        """The known labels of the rows of the fit, and predictions for the others.
+
+        None if a row is impossible: it has weight zero, because all others were learned from.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit has given the warnings about its rows
+            try:
+                found = self.predict(rows)
+            except DataError:
+                return None
+        if labels is None:
+            return found
+        classes = inputs.class_array(self.fitted_.names)
+        return np.asarray(np.where(labels >= 0, classes[np.maximum(labels, 0)], found))
 
     def _open(self, data: Any, **reading: Any) -> Table:
         """The table to fit; the mixtures of `compare` override this and read theirs under a common schema."""
@@ -187,10 +198,12 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     def labels_(self) -> np.ndarray:
         """Class of every row of the fit: its label in `y` if it has one, otherwise the predicted one.
 
-        Only kept for tables of up to a million cells, and not saved.
+        Only kept for tables of up to a million cells whose rows are all possible, and not saved.
         """
         if self._labels is None:
-            raise AttributeError("labels_ is kept for the rows of a fit of up to a million cells. Use predict(X).")
+            raise AttributeError(
+                "labels_ is kept for the rows of a fit of up to a million cells, if all are possible. Use predict(X)."
+            )
         return self._labels
 
     def _request(self, table: Table, plan: Plan, start: Any) -> ClassRequest:
