@@ -16,6 +16,7 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=not os.environ.get("SOFTCOUNT_TRIES"), deadline=None)
 settings.load_profile("repeatable")
 
+collect_ignore = ["typed_names.py"]  # for mypy; running it is an error
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SOFTCOUNT_DATA") or ROOT.parent / "shared" / "data")
 

@@ -181,7 +181,7 @@ def test_a_file_with_words_and_a_target_is_read_again_as_chosen(tmp_path: Path) 
     assert model.classes_.tolist() == ["down", "up"] and model.class_count_.tolist() == [200, 200]
     assert model.levels_["ground"] == ["dry", "wet"]
     asked = ["fit", str(path), "--target", "way", "--model", "naive-bayes", "--kind", "auto"]
-    asked += ["-o", str(tmp_path / "m.sc")]
+    asked += ["--full", "-o", str(tmp_path / "m.sc")]
     command = [sys.executable, "-m", "softcount.cli", *asked]
     shell = subprocess.run(command, capture_output=True, text=True, check=False)
     assert shell.returncode == 0, shell.stderr

@@ -93,7 +93,9 @@ def test_a_file_of_an_earlier_format_is_refused_with_what_to_do(saved, tmp_path)
     with zipfile.ZipFile(older, "w") as archive:
         for part, content in (entries | {"model.json": json.dumps(manifest).encode()}).items():
             archive.writestr(zipfile.ZipInfo(part), content)
-    with pytest.raises(ModelFileError, match=r"older\.sc.*format 4; this version reads format 8: fit the model again"):
+    with pytest.raises(
+        ModelFileError, match=r"older\.sc.*format 4; this version reads format \d+: fit the model again"
+    ):
         sc.load(older)
 
 

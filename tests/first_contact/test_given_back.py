@@ -206,7 +206,7 @@ def test_sampled_and_imputed_columns_have_the_types_that_came_in(make: Any, tmp_
     holes = frame.astype({"truths": "boolean", "whole": "Int64", "small": "Int16"})
     for place, name in enumerate(frame.columns):
         holes.loc[place, name] = None
-    for model in (mixture, softcount.load(tmp_path / "m.sc"), softcount.NaiveBayes().fit(table, frame["codes"])):
+    for model in (mixture, softcount.load(tmp_path / "m.sc"), softcount.NaiveBayes().fit(table, list(frame["codes"]))):
         drawn = pa.table(model.sample(40, random_state=0))
         filled = pa.table(model.impute(make(holes)))
         for found in (drawn, filled):

@@ -22,7 +22,7 @@ from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
-from softcount.table.schema import Key, Kind
+from softcount.table.schema import Key, Kind, apart
 from softcount.table.text_columns import Map
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Explanation(Struct, frozen=True):
 
     def columns(self, model: Any, classes: np.ndarray) -> dict[str, Any]:
         """Return the class of each row, the class that it is compared with, and the contributions by column name."""
-        pair = {CLASS: classes[self.chosen], AGAINST: classes[self.against]}
-        return {name_apart(model, name): names for name, names in pair.items()} | self.named(model)
+        parts, pair = self.named(model), {CLASS: classes[self.chosen], AGAINST: classes[self.against]}
+        return {apart(name, parts): names for name, names in pair.items()} | parts
 
 
 def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:
