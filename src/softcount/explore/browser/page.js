@@ -419,7 +419,8 @@ function startPage(engine, info) {
     showShares(card, mine ?? shares);
     showReasons(evidence, mine);
     const others = info.model.answers;
-    let source = engine.predicted ? `Same as predict. Other columns: ${others}.` : "";
+    let source = others ? `Model: ${others}.` : "";
+    if (engine.predicted) source = `Same as predict. Other columns: ${others}.`;
     if (info.model.asks) source = `From ${others}. The answer of predict may differ.`;
     if (asks) {
       if (row && !evidence[state.asked]) waiting = setTimeout(() => askServer(card, row), 60);
