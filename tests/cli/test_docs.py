@@ -15,7 +15,9 @@ from softcount.cli import main
 from softcount.demo import table_path
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("README.md", "docs/cli.md", "docs/guide/densities.md", "docs/how-to/export.md")
+NAMES = (
+    "README.md", "docs/cli.md", "docs/contributing/demo-table.md", "docs/guide/densities.md", "docs/how-to/export.md",
+)  # fmt: skip
 PAGES = [path for path in (ROOT / name for name in NAMES) if path.exists()]
 MADE = {"found.sc": "fit bicycles.csv --kind type=ignore -o found.sc", "bicycles.sc": "fit bicycles.csv --target type"}
 """The models that commands read, and the commands that make them."""
