@@ -24,9 +24,9 @@ from softcount.estimators.saving import save_average
 from softcount.families import Categorical
 from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.fitted.influence import whole_table
-from softcount.fitted.network import is_sure
+from softcount.fitted.network import FittedNet, is_sure
 from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import Runner, Threads
@@ -53,36 +53,118 @@ class LabelledTable(Struct, frozen=True):
 
 
 class AverageMember:
-    """A naive Bayes model, a mixture or a network, fitted on the same table as the others, under its name."""
+    """A model of a table, fitted on the same table as the others, under its name."""
 
     def __init__(self, name: str, model: Any) -> None:
-        self.name, self.model = name, model
-        self.fitted: Any = getattr(model, "fitted_", None)
-        if self.fitted is None or not hasattr(self.fitted, "counts"):
+        self.name, self.model, self.fitted = name, model, model.fitted_
+
+    @staticmethod
+    def of(name: str, model: Any) -> AverageMember:
+        fitted = getattr(model, "fitted_", None)
+        if not isinstance(fitted, FittedTable):
             raise DataError(
                 f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
             )
-        self.is_network = not isinstance(self.fitted, Fitted)
+        return (ClassMember if isinstance(fitted, Fitted) else NetworkMember)(name, model)
 
     @property
     def classes(self) -> list[Any] | None:
         """The classes that were known; None for a mixture, and for a network without a class."""
-        if not self.is_network:
-            return None if self.fitted.classes is None else list(self.fitted.names)
+        raise NotImplementedError
+
+    @property
+    def edges(self) -> list[tuple[Key, Key]]:
+        """The edges of a network."""
+        return []
+
+    @property
+    def columns(self) -> dict[Key, str]:
+        """Each column except the class, and what its probabilities are of: levels, numbers, or words of a family."""
+        raise NotImplementedError
+
+    def totals(self) -> dict[Key, dict[str, Any]]:
+        """Column -> its family, its levels, and the parameters that it has over the whole table."""
+        raise NotImplementedError
+
+    def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
+        """The log-density of each row, whatever its class; of a network, whatever the node that is predicted."""
+        raise NotImplementedError
+
+    def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
+        """(rows x levels) of the class, or of a node."""
+        raise NotImplementedError
+
+    def log_given(self, given: Mapping[Key, Any]) -> float:
+        """The log-probability (or density) of what is given."""
+        raise NotImplementedError
+
+    def log_merit(self, by: str, rows: LabelledTable | None) -> float:
+        """Log marginal likelihood of its table; by "bic", minus half of BIC."""
+        raise NotImplementedError
+
+
+class NetworkMember(AverageMember):
+    """A network among the averaged models."""
+
+    fitted: FittedNet
+
+    @property
+    def classes(self) -> list[Any] | None:
         return None if self.fitted.target is None else list(self.model.classes_.tolist())
 
     @property
+    def edges(self) -> list[tuple[Key, Key]]:
+        return self.fitted.net.graph.edges
+
+    @cached_property
     def hidden(self) -> list[Key]:
-        """The hidden nodes of a network."""
-        net = self.fitted.net
-        return [net.discrete.names[place] for place in net.hidden]
+        """The hidden nodes."""
+        return [self.fitted.net.discrete.names[place] for place in self.fitted.net.hidden]
 
     @cached_property
     def columns(self) -> dict[Key, str]:
-        """Each column except the class, and what its probabilities are of: levels, numbers, or words of a family."""
-        if self.is_network:
-            used = [key for key in self.model.nodes if key != self.fitted.target and key not in self.hidden]
-            return {key: "levels" if key in self.fitted.levels else "numbers" for key in used}
+        used = [key for key in self.model.nodes if key != self.fitted.target and key not in self.hidden]
+        return {key: "levels" if key in self.fitted.levels else "numbers" for key in used}
+
+    def totals(self) -> dict[Key, dict[str, Any]]:
+        levels = self.fitted.levels
+        sums = {key: np.asarray(self.fitted.counts[key].sum(axis=0)) for key in self.columns if key in levels}
+        return {
+            key: {"family": Categorical(), "levels": list(map(str, levels[key])), "probability": own / own.sum()}
+            for key, own in sums.items()
+            if own.sum() > 0
+        }
+
+    def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
+        return self.fitted.score_rows(self.model._closed(X), but=self.fitted.target if of is None else of)
+
+    def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
+        return np.asarray(self.model.predict_proba(X, of))
+
+    def log_given(self, given: Mapping[Key, Any]) -> float:
+        keys = [spec.key for spec in self.fitted.schema.used]  # a class that came as labels is not among them
+        if all(is_sure(value) and key in keys and key not in self.hidden for key, value in given.items()):
+            return float(self.fitted.score_rows(self.fitted.table({key: [given.get(key)] for key in keys}))[0])
+        return self.fitted.log_probability(given)
+
+    def log_merit(self, by: str, rows: LabelledTable | None) -> float:
+        if by == "bic":
+            return float(-self.model.bic_ / 2)
+        # Every labelling of the hidden nodes' categories is an optimum.
+        return network_evidence(self.fitted) + sum(lgamma(len(self.fitted.levels[key]) + 1) for key in self.hidden)
+
+
+class ClassMember(AverageMember):
+    """A naive Bayes model or a mixture among the averaged models."""
+
+    fitted: Fitted
+
+    @property
+    def classes(self) -> list[Any] | None:
+        return None if self.fitted.classes is None else list(self.fitted.names)
+
+    @cached_property
+    def columns(self) -> dict[Key, str]:
         found: dict[Key, str] = {}
         for leaf in self.fitted.model.leaves:
             if leaf.family.levels_of(leaf.setting) is not None:
@@ -94,17 +176,7 @@ class AverageMember:
         return found
 
     def totals(self) -> dict[Key, dict[str, Any]]:
-        """Column -> its family, its levels, and the parameters that it has over the whole table."""
-        fitted = self.fitted
-        if self.is_network:
-            sums = {key: np.asarray(fitted.counts[key].sum(axis=0)) for key in self.columns if key in fitted.levels}
-            return {
-                key: {"family": Categorical(), "levels": list(map(str, fitted.levels[key]))}
-                | {"probability": own / own.sum()}
-                for key, own in sums.items()
-                if own.sum() > 0
-            }
-        figures = whole_table(fitted)
+        fitted, figures = self.fitted, whole_table(self.fitted)
         return {
             leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
             | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
@@ -114,44 +186,23 @@ class AverageMember:
         }
 
     def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """The log-density of each row, whatever its class; of a network, whatever the node that is predicted."""
-        if not self.is_network:
-            return np.asarray(self.model.score_samples(X))
-        return np.asarray(self.fitted.row_logs(self.model._closed(X), self.fitted.target if of is None else of))
+        return np.asarray(self.model.score_samples(X))
 
     def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """(rows x levels) of the class, or of a node."""
-        if self.is_network:
-            return np.asarray(self.model.predict_proba(X, of))
         if of is not None and of != self.fitted.target:
             raise DataError(f"{self.name} predicts its class. To ask for a column: query(of={of!r}, given=...).")
         return np.asarray(self.model.predict_proba(X))
 
-    def log_given(self, given: Mapping[Key, Any] | None) -> float:
-        """The log-probability (or density) of what is given."""
-        given, fitted = dict(given or {}), self.fitted
-        if not given:
-            return 0.0
-        if self.is_network:
-            keys = [spec.key for spec in fitted.schema.used]  # a class that came as labels is not among them
-            if all(is_sure(value) and key in keys and key not in self.hidden for key, value in given.items()):
-                return float(fitted.row_logs(fitted.table({key: [given.get(key)] for key in keys}))[0])
-            return float(fitted.log_probability(given))
-        known = given.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
-        row = Chunks([fitted.single(given)], 1)
+    def log_given(self, given: Mapping[Key, Any]) -> float:
+        known, fitted = dict(given), self.fitted
+        label = known.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
+        row: Any = Chunks([fitted.single(known)], 1)
         found = fitted.score_rows(row, Runner())[0]
-        if known is not None:
-            found += fitted.log_proba(row, Runner())[0, fitted.group_of(known)]
+        if label is not None:
+            found += fitted.log_proba(row, Runner())[0, fitted.group_of(label)]
         return float(found)
 
     def log_merit(self, by: str, rows: LabelledTable | None) -> float:
-        """Log marginal likelihood of its table; by "bic", minus half of BIC."""
-        if self.is_network:
-            if by == "bic":
-                return float(-self.model.bic_ / 2)
-            # Every labelling of the hidden nodes' categories is an optimum.
-            labellings = sum(lgamma(len(self.fitted.levels[key]) + 1) for key in self.hidden)
-            return network_evidence(self.fitted) + labellings
         plain = with_plain_parameters(self.fitted)
         likelihood = self._log_likelihood(plain, rows)
         if by == "bic":
@@ -275,7 +326,7 @@ class ModelAverage:
     def __init__(self, models: Any, weights: Any, by: str) -> None:
         Parameter(None, "", ("evidence", "bic", "stacking")).check("by", by)
         named = models.items() if isinstance(models, Mapping) else [(f"model {i}", m) for i, m in enumerate(models, 1)]
-        self._members = [AverageMember(str(name), model) for name, model in named]
+        self._members = [AverageMember.of(str(name), model) for name, model in named]
         if not self._members:
             raise DataError("there is nothing to average: give one fitted model at least.")
         first, *others = self._members
@@ -314,7 +365,7 @@ class ModelAverage:
         """Weight of the networks that have each edge, by pair (parent, child)."""
         found: dict[tuple[Key, Key], float] = {}
         for member, share in zip(self._members, self.weights_.tolist(), strict=True):
-            for edge in member.model.edges_ if member.is_network else ():
+            for edge in member.edges:
                 found[edge] = found.get(edge, 0.0) + share
         return found
 
@@ -567,7 +618,7 @@ class ModelAverage:
         return shares
 
     def _given_weights(self, given: Any) -> np.ndarray:
-        logs = log_of(self.weights_) + [member.log_given(given) for member in self._members]
+        logs = log_of(self.weights_) + [member.log_given(given) if given else 0.0 for member in self._members]
         if not np.isfinite(logs).any():
             raise DataError("what is given has probability zero under every model, so nothing follows from it.")
         return np.asarray(softmax_rows(logs[None])[0][0])
@@ -651,7 +702,7 @@ def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     for fold in range(FOLDS):
         here = folds == fold
         fitted = clone(member.model).fit(rows.X, *given, sample_weight=np.where(here, 0.0, weights))
-        other = AverageMember(member.name, fitted)
+        other = AverageMember.of(member.name, fitted)
         if other.classes is None:
             found[here] = other.row_logs(rows.X)[here]
             continue

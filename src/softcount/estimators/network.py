@@ -21,7 +21,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import report
-from softcount.estimators.result_frames import arrow_table, as_arrow, families_of
+from softcount.estimators.result_frames import arrow_table, as_arrow
 from softcount.files.bif import read_network, write_network
 from softcount.fit import network as network_fit
 from softcount.fitted.decisions import BestError
@@ -351,7 +351,7 @@ class BayesNet(EmEstimator, TableEstimator):
     def _fit_alike(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """A network of the same edges and bins, of these rows alone; missing cells are completed under this one."""
         fitted = self.fitted_
-        kinds = families_of(fitted)
+        kinds = fitted.column_families
         own = {"edges": fitted.net.graph, "cut": dict(fitted.net.cuts), "kinds": kinds, "init": self, "max_iter": 0}
         return type(self)(**self.get_params(deep=False) | own).fit(
             X, y if y is not None else fitted.target, sample_weight
@@ -961,7 +961,7 @@ class BayesNet(EmEstimator, TableEstimator):
         ndarray of shape (n_rows,)
             Log-probabilities in nats.
         """
-        return self._fitted.row_logs(self._closed(X))
+        return self._fitted.score_rows(self._closed(X))
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

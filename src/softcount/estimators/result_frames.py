@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from softcount.errors import DataError
 from softcount.estimators.inputs import frame_library, is_table
-from softcount.families import FAMILIES, Family
 from softcount.families.base import name_or_family
-from softcount.fitted.fitted import Fitted
-from softcount.fitted.network import FittedNet
+from softcount.fitted.fitted import FittedTable
 from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source, number_of
 from softcount.table.cell_values import count_decimals, format_cells
 from softcount.table.schema import Key, labels
@@ -70,19 +68,9 @@ def arrow_of(result: Any) -> Any:
 # -- how the columns of a model were read
 
 
-def families_of(fitted: Fitted | FittedNet) -> dict[Key, Family]:
-    """The family of every column or block; in a network, numbers that are discretised or have parents are normal."""
-    if isinstance(fitted, Fitted):
-        return {leaf.key: leaf.family for leaf in fitted.model.leaves if leaf.columns}
-    net = fitted.net
-    with_parents = [node.key for node in net.each if node.family.number_parents]
-    own = {node.key: node.family for node in net.each if node.columns}
-    return own | dict.fromkeys([*net.cuts, *with_parents], FAMILIES["normal"]())
-
-
-def kinds_of(fitted: Fitted | FittedNet) -> dict[Key, Any]:
+def kinds_of(fitted: FittedTable) -> dict[Key, Any]:
     """Column or block -> what `kinds` takes for it: a family by its name, or itself if it has settings."""
-    kinds: dict[Key, Any] = {key: name_or_family(family) for key, family in families_of(fitted).items()}
+    kinds: dict[Key, Any] = {key: name_or_family(family) for key, family in fitted.column_families.items()}
     order = {spec.key: place for place, spec in enumerate(fitted.schema.fields)}
     named = {column for key in kinds for column in _columns(key)}
     kinds |= {key: "ignore" for key in order if key not in named}
@@ -93,12 +81,9 @@ def kinds_of(fitted: Fitted | FittedNet) -> dict[Key, Any]:
     return {key: kinds[key] for key in sorted(kinds, key=place)}
 
 
-def schema_table(fitted: Fitted | FittedNet) -> Any:
+def schema_table(fitted: FittedTable) -> Any:
     """An Arrow table with a line for each column: kind, why, distribution, number of categories."""
-    found = {key: family.title for key, family in families_of(fitted).items()}
-    if isinstance(fitted, FittedNet):
-        found |= {key: f"cut into {len(edges) + 1} intervals" for key, edges in fitted.net.cuts.items()}
-    titles = {column: title for key, title in found.items() for column in _columns(key)}
+    titles = {column: title for key, title in fitted.column_titles.items() for column in _columns(key)}
     lines = [
         {
             "column": str(spec.key),

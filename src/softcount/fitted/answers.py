@@ -438,9 +438,19 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
             if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
                 own = weights[rows] @ _public(model, leaf)["probability"]
                 shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
-    joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-    whole = derived_columns.with_derived_fills(model.schema, table, joined, shares)
-    return {key: (rows, fill_as_written(model.schema, key, values)) for key, (rows, values) in whole.items()}
+    return join_fills(model.schema, table, found, shares)
+
+
+def join_fills(
+    schema: Schema,
+    table: Table,
+    found: Mapping[Key, Sequence[tuple[np.ndarray, np.ndarray]]],
+    shares: dict[Key, dict[int, np.ndarray]],
+) -> derived_columns.Fills:
+    """Join the fills of all chunks, add those of derived columns, and write the values like the cells of the column."""
+    joined = {key: tuple(np.concatenate(side) for side in zip(*parts, strict=True)) for key, parts in found.items()}
+    whole = derived_columns.with_derived_fills(schema, table, joined, shares)
+    return {key: (rows, fill_as_written(schema, key, values)) for key, (rows, values) in whole.items()}
 
 
 def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:

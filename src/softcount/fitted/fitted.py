@@ -25,7 +25,7 @@ from softcount.learn.record import Learned
 from softcount.models.nodes import refuse_families
 from softcount.models.star import LinearStar, WeighedStar
 from softcount.models.tiles import TILE
-from softcount.run.local import Threads
+from softcount.run.local import Runner
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key
 
@@ -219,13 +219,32 @@ FEW_ROWS, SMALL_SHARE = 5, 0.01
 class FittedTable(Learned, frozen=True, eq=False):
     """A fitted model of a table.
 
-    Every kind answers `query`, `sample`, `fills`, `proba`, `explain` and `anomaly_scores`, and names itself by
-    `answering_model`; `names` are the classes.
+    Every kind answers `proba`, `score_rows`, `query`, `sample`, `fills`, `explain` and `anomaly_scores` in the same
+    form. `names` are the classes; empty if the model predicts none.
     """
 
     def table(self, data: Any, **how: Any) -> Table:
         """Open data with this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
+
+    @property
+    def names(self) -> list[Any]:
+        raise NotImplementedError
+
+    @property
+    def bag(self) -> bool:
+        """Whether the table is one sparse block of counts."""
+        return False
+
+    @property
+    def column_families(self) -> dict[Key, Family]:
+        """The family of every column or block of columns."""
+        raise NotImplementedError
+
+    @property
+    def column_titles(self) -> dict[Key, str]:
+        """The name of the distribution of every column or block of columns."""
+        return {key: family.title for key, family in self.column_families.items()}
 
     @property
     def answering_model(self) -> str:
@@ -278,8 +297,11 @@ class Fitted(FittedTable, frozen=True, eq=False):
         return {x.key: x.family for x in self.model.leaves}
 
     @property
+    def column_families(self) -> dict[Key, Family]:
+        return {leaf.key: leaf.family for leaf in self.model.leaves if leaf.columns}
+
+    @property
     def bag(self) -> bool:
-        """Whether the table is one sparse block of counts."""
         return any(not leaf.columns for leaf in self.model.leaves)
 
     @property
@@ -367,7 +389,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
 
     # -- scoring
 
-    def log_proba(self, table: Table, threads: Threads) -> np.ndarray:
+    def log_proba(self, table: Table, threads: Runner) -> np.ndarray:
         """Return (rows x groups) log-probabilities, calibrated if the model has a calibration."""
         if self.ensemble is not None:
             from softcount.classify.ensemble import score_table
@@ -375,14 +397,14 @@ class Fitted(FittedTable, frozen=True, eq=False):
             return score_table(self.ensemble, self.schema, table, threads)
         return self._each_row(table, threads, self._log_posterior)
 
-    def proba(self, table: Table, threads: Threads) -> np.ndarray:
+    def proba(self, table: Table, threads: Runner) -> np.ndarray:
         """Return (rows x groups) probabilities, calibrated if the model has a calibration."""
         if self.ensemble is not None:
             return np.asarray(np.exp(self.log_proba(table, threads)))
         plain = self.calibration is None and self.learned_weights is None
         return self._each_row(table, threads, self._posterior, plain)
 
-    def score_rows(self, table: Table, threads: Threads) -> np.ndarray:
+    def score_rows(self, table: Table, threads: Runner) -> np.ndarray:
         """Return the log-density of each row, summed over the groups."""
         refuse_families(self.model.leaves, "has no density")
         return self._each_row(table, threads, None)
@@ -420,7 +442,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
         parts = self.telling.score_parts(compiled, self.model.prepare(chunk, base=False))
         return parts, np.tile(shares, (chunk.n_rows, 1))
 
-    def log_joint(self, table: Table, threads: Threads) -> np.ndarray:
+    def log_joint(self, table: Table, threads: Runner) -> np.ndarray:
         """Return (rows x groups) logs of share times density, up to a constant per row."""
         return self._each_row(table, threads, lambda joint: np.zeros(len(joint)))
 
@@ -438,7 +460,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
             joint[:] = joint if self.calibration is None else self.calibration.log_proba(joint)
         return evidence
 
-    def _each_row(self, table: Table, threads: Threads, finish: Finish | None, plain: bool = False) -> np.ndarray:
+    def _each_row(self, table: Table, threads: Runner, finish: Finish | None, plain: bool = False) -> np.ndarray:
         """Score every chunk in tiles and finish each tile in place; without `finish`, return each row's log-density.
 
         With `plain`, uncalibrated probabilities are needed, which a kernel may compute directly.

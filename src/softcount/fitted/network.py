@@ -16,7 +16,7 @@ from softcount.core.counts import Counts
 from softcount.core.special import log_of
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.families import Categorical, Family, Setting
+from softcount.families import FAMILIES, Categorical, Family, Setting
 from softcount.families import Params as Own
 from softcount.fitted.answers import (
     Answer,
@@ -24,7 +24,7 @@ from softcount.fitted.answers import (
     absent_cells,
     as_written,
     drawn_within,
-    fill_as_written,
+    join_fills,
     levels_as_written,
 )
 from softcount.fitted.conditions import (
@@ -38,7 +38,7 @@ from softcount.fitted.conditions import (
     number_reader,
     within,
 )
-from softcount.fitted.derived_columns import with_derived, with_derived_fills
+from softcount.fitted.derived_columns import with_derived
 from softcount.fitted.fitted import FittedTable
 from softcount.fitted.network_rows import anomaly_scores, explained_rows, level_number
 from softcount.models.network import Net, NetRows, levels_of
@@ -266,6 +266,18 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         return {x.key: x.family for x in self.net.each}
 
     @property
+    def column_families(self) -> dict[Key, Family]:
+        """The family of every column; numbers that are discretised or have parents are normal."""
+        with_parents = [node.key for node in self.net.each if node.family.number_parents]
+        own = {node.key: node.family for node in self.net.each if node.columns}
+        return own | dict.fromkeys([*self.net.cuts, *with_parents], FAMILIES["normal"]())
+
+    @property
+    def column_titles(self) -> dict[Key, str]:
+        cut = {key: f"cut into {len(edges) + 1} intervals" for key, edges in self.net.cuts.items()}
+        return {key: family.title for key, family in self.column_families.items()} | cut
+
+    @property
     def names(self) -> list[Any]:
         """The categories of the class; empty without a class, or if it is a number."""
         return list(self.levels.get(self.target, ()))
@@ -303,10 +315,10 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
                 found = found.with_factor(scope, logs)
         return found
 
-    def row_logs(self, table: Table, but: Key | None = None) -> np.ndarray:
+    def score_rows(self, table: Table, runner: Runner | None = None, but: Key | None = None) -> np.ndarray:
         """Return each row's log-probability (density, if there are numbers), ignoring the discrete node `but`."""
         node, parts = None if but is None else self._discrete(but), []
-        for chunk in map(call, table.tasks()):
+        for chunk in (map if runner is None else runner.map)(call, table.tasks()):
             ready = self.net.prepare(chunk)
             shown = self.evidence(ready)
             evidence = shown if node is None else shown.hiding(node)
@@ -628,9 +640,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
                     if len(rows):
                         values = number.fill(self._shares(number, evidence.take(rows)), chunk, rows, place)
                         found.setdefault(number.node.columns[place], []).append((rows + ready.start, values))
-        joined = {key: [np.concatenate(side) for side in zip(*parts, strict=True)] for key, parts in found.items()}
-        whole = with_derived_fills(self.schema, table, joined, {})
-        return {key: (rows, fill_as_written(self.schema, key, values)) for key, (rows, values) in whole.items()}
+        return join_fills(self.schema, table, found, {})
 
 
 def re_estimated(

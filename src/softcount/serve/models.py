@@ -19,13 +19,13 @@ from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.inputs import unseen_note
 from softcount.estimators.k_means import KMeans
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.run.local import Runner
 from softcount.serve.protocol import MOST_CELLS, InferRequest, InferResponse, Refused, Tensor, finite
 from softcount.sources import wording
 from softcount.table import Table
 from softcount.table.cell_forms import parse_cell
-from softcount.table.schema import DASHES, Field, Key, Kind, labels
+from softcount.table.schema import DASHES, Field, Kind, labels
 
 LABEL, PROBABILITIES, CLASSES = "label", "probabilities", "classes"
 PLAIN = {bool: "BOOL", int: "INT64", float: "FP64"}
@@ -203,17 +203,14 @@ def served(path: str) -> ServedModel:
     if isinstance(estimator, KMeans):
         return ServedCentres(estimator)
     fitted = getattr(estimator, "fitted_", None)
-    if isinstance(fitted, Fitted):
-        if fitted.bag:
-            raise ModelFileError(f"{path}: fitted on a sparse matrix, whose columns have no names to be sent by.")
-        return ServedClasses(fitted)
-    target: Key | None = getattr(fitted, "target", None)
-    if not hasattr(fitted, "net"):
+    if not isinstance(fitted, FittedTable):
         raise ModelFileError(
             f"{path}: a {type(estimator).__name__}, which is not served. Served are models of classes (NaiveBayes, "
             f"Classifier, mixtures, networks with a class) and k-means.\n  Use it in Python: softcount.load({path!r})"
         )
-    if fitted is None or target is None or fitted.is_number(target):
+    if fitted.bag:
+        raise ModelFileError(f"{path}: fitted on a sparse matrix, whose columns have no names to be sent by.")
+    if not fitted.names:
         raise ModelFileError(f"{path}: a network that was learned without a class. {learn_class()}")
     return ServedClasses(fitted)
 
