@@ -29,6 +29,16 @@ def test_examples_print_what_the_page_shows(page):
 
 
 @pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
+def test_figures_of_the_classifier_page_are_those_of_the_benchmarks():
+    page, benchmarks = (
+        (DOCS / name).read_text(encoding="utf-8") for name in ("guide/classifier.md", "benchmarks/classifiers.md")
+    )
+    behind = page[page.index("## Where it is behind") : page.index("## Comparison with scikit-learn")]
+    figures = re.findall(r"(?<![\d.])0?(\.\d+)", behind)
+    assert len(figures) >= 10 and all(figure in benchmarks for figure in figures), figures
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not here")
 def test_every_relative_link_of_a_page_leads_to_a_file():
     broken = []
     for page in DOCS.rglob("*.md"):
