@@ -1,8 +1,8 @@
 """Pictures for notebooks, drawn by matplotlib: `pip install "softcount[plot]"`.
 
-Displays follow scikit-learn: `XDisplay.from_estimator(model, X, ax=None)` computes and draws, `plot(ax)` draws again,
-`ax_` and `figure_` are where it was drawn. `table` has the numbers as an Arrow table, and `svg()` is the picture as a
-file.
+Displays follow scikit-learn. `XDisplay.from_estimator(model, X, ax=None)` computes and draws; `plot(ax)` draws again.
+`ax_` and `figure_` are the axes and the figure. `table` has the numbers as an Arrow table, and `svg()` returns the
+picture as an SVG file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from softcount.pictures.chart import (
     waterfall_chart,
 )
 from softcount.pictures.drawing import class_tone, new_axes
-from softcount.priors import Beta, Dirichlet
+from softcount.priors import Beta, Dirichlet, Expert
 from softcount.report.class_pictures import ELLIPSES, nomogram_chart, plane_marks, shape_chart
 from softcount.report.evaluation import reliability_chart
 from softcount.report.graph import NetworkPicture
@@ -80,9 +80,9 @@ PARTS_OF_DISPLAYS = """
 Parameters
 ----------
 table : pyarrow.Table
-    The numbers that are drawn.
+    Numbers of the picture.
 chart : object
-    The description of the picture. It draws itself on matplotlib axes and as SVG.
+    Description of the picture, which is drawn on matplotlib axes or as SVG.
 
 Attributes
 ----------
@@ -146,7 +146,7 @@ class InfluenceDisplay(Display):
 
     See Also
     --------
-    ProfileDisplay : The same for each class.
+    ProfileDisplay : Columns by class.
 
     Examples
     --------
@@ -188,13 +188,13 @@ def _bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str
 
 
 class ExplanationDisplay(Display):
-    """A waterfall: the log-odds of every column begin where the one before ended, and the last bar is their sum.
+    """A waterfall of log-odds: the bar of each column starts at the end of the one before, and the last bar is the sum.
 
-    `table` has `column` and `log_odds`, the weightiest first, `(total)` last: the figures of `explain`, which add up.
+    `table` has `column` and `log_odds` as in `explain`, the largest first and `(total)` last.
 
     See Also
     --------
-    NomogramDisplay : All values of all columns.
+    NomogramDisplay : The log-odds of all values of all columns.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class ExplanationDisplay(Display):
 
 
 class AnomalyDisplay(Display):
-    """A bar for each of the oddest rows, as long as its score, with the cells that make it odd.
+    """A bar for each of the rows that fit worst, with the anomaly score as its length and the unusual cells as text.
 
     `table` is the model's `anomalies(X)`.
 
@@ -305,7 +305,7 @@ class AnomalyDisplay(Display):
 
 
 class MarkingWordsDisplay(Display):
-    """A bar for each characteristic word, as long as its log-odds for its class; the classes one below another.
+    """A bar for each characteristic word of each class, with the log-odds for the class as its length.
 
     `table` is the model's `marking_words()`.
 
@@ -425,12 +425,12 @@ class SelectionDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, criterion: str | None = None, ax: Any = None) -> Self:
-        """Draw the criterion of a mixture that chose its number of classes.
+        """Draw the criterion of a model that chose its number of classes or states.
 
         Parameters
         ----------
-        estimator : estimator
-            A mixture fitted with `n_components='auto'`.
+        estimator : Mixture, GaussianMixture or HiddenMarkov
+            A model fitted with "auto" as the number of classes or states.
         X : object, default=None
             Not used.
         criterion : str, default=None
@@ -443,15 +443,18 @@ class SelectionDisplay(Display):
         SelectionDisplay
             The display, drawn.
         """
+        if estimator.selection_ is None:
+            raise DataError("the number of classes was given, so there is nothing to compare: fit with 'auto'.")
         table, criterion = arrow_of(estimator.selection_), criterion or estimator.criterion
-        classes, values = _columns(table, "classes", criterion)
+        number = table.column_names[0]  # classes of a mixture, states of a hidden Markov model
+        classes, values = _columns(table, number, criterion)
         known = [(n, value) for n, value in zip(classes, values, strict=True) if value is not None]
         best = (max if criterion in LARGER_IS_BETTER else min)(known, key=lambda pair: pair[1])
         x, y = zip(*known, strict=True)
         marks = [Line(x, y, criterion, dots=3.2), Line([best[0]], [best[1]], "best", "minus", dots=6.0)]
         ticks = {float(n): f"{n}" for n in x}
-        title = f"How many classes: {best[0]}"
-        return cls(table, Chart(title, marks, Axis("classes", ticks=ticks), Axis(criterion), title=title)).plot(ax)
+        title = f"How many {number}: {best[0]}"
+        return cls(table, Chart(title, marks, Axis(number, ticks=ticks), Axis(criterion), title=title)).plot(ax)
 
 
 class TraceDisplay(Display):
@@ -503,7 +506,7 @@ def _whole_ticks(steps: int) -> dict[float, str] | None:
 
 
 class DensityDisplay(Display):
-    """A column's density in every class; for categories, and for counts, the probability of each.
+    """The density of a column in each class; for categories and counts, the probability of each value.
 
     `table` has `class`, `value` and `density`.
 
@@ -554,10 +557,10 @@ class DensityDisplay(Display):
 
 
 class EllipseDisplay(Display):
-    """Each component's ellipses in two columns: the inner holds half of its rows, the outer 95 in 100.
+    """The ellipses of each component in two columns: the inner holds 50 % of its rows, the outer 95 %.
 
-    `table` has, for each component and level, the centre (`x`, `y`), the half axes (`long`, `short`) and the `angle` of
-    the longer one in degrees.
+    `table` has a row for each component and level: the centre (`x`, `y`), the half-axes (`long`, `short`) and the
+    `angle` of the longer one in degrees.
 
     See Also
     --------
@@ -622,8 +625,7 @@ class EllipseDisplay(Display):
 class BoundaryDisplay(Display):
     """Regions of two columns by their most probable class, paler where the model is less sure.
 
-    All other columns are left missing, which is no evidence. `table` has the two columns, `class` and `probability` on
-    a grid.
+    All other columns are left missing. `table` has `x`, `y`, `class` and `probability` on a grid.
 
     See Also
     --------
@@ -679,13 +681,13 @@ class BoundaryDisplay(Display):
 
 
 class NetworkDisplay(Display):
-    """Nodes in layers, every edge pointing down.
+    """The graph of a network: nodes in layers, with all edges pointing down.
 
     `table` has `parent` and `child`.
 
     See Also
     --------
-    ProfileDisplay : What classes are like.
+    NomogramDisplay : A naive Bayes model.
 
     Examples
     --------
@@ -719,10 +721,10 @@ class NetworkDisplay(Display):
 
 
 class NomogramDisplay(Display):
-    """A line for each column with its values at their log-odds: right for the first class, left for the second.
+    """A line for each column with each value at its log-odds: right for the first class, left for the second.
 
-    To read a row, add the places of its cells to `start`: the sum is the log-odds of the two classes, exactly. `table`
-    has `column`, `value` (as text) and `log_odds`, the columns that can move most first.
+    To read a row, add the log-odds of its cells to `start`. The sum is the log-odds of the two classes. `table`
+    has `column`, `value` (as text) and `log_odds`, the columns with the largest range of log-odds first.
 
     See Also
     --------
@@ -809,7 +811,7 @@ class PriorDisplay(Display):
 
         Parameters
         ----------
-        *priors : Beta, Dirichlet, Gamma, NormalKnownVariance or NormalInverseChi2
+        *priors : Beta, Dirichlet, Expert, Gamma, NormalKnownVariance or NormalInverseChi2
             The distributions. Of a mean and a variance, the density of the mean is drawn.
         names : sequence of str, default=()
             A name for each, instead of its parameters.
@@ -837,10 +839,11 @@ class PriorDisplay(Display):
 
 def _named_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
     found = []
-    for place, prior in enumerate(priors):
+    for place, given in enumerate(priors):
+        prior = given.as_beta() if isinstance(given, Expert) else given
         if getattr(prior, "by_group", True) or not hasattr(prior, "pdf"):
-            raise DataError(f"{prior!r} is not one distribution: give each prior by itself.")
-        name = names[place] if names else _prior_name(prior)
+            raise DataError(f"{given!r} is not one distribution: give each prior by itself.")
+        name = names[place] if names else _prior_name(given)
         if not isinstance(prior, Dirichlet):
             found.append((name, prior))
             continue
@@ -932,14 +935,14 @@ class SimplexDisplay(Display):
 
 
 class KernelDensityDisplay(Display):
-    """A kernel density, the kernels that it is the sum of, and the same rows under other bandwidths.
+    """A kernel density, the kernel of each row, and the densities of the same rows with other bandwidths.
 
     `table` has `bandwidth`, `row` (None for the sum), `value` and `density`. The kernel of a row has the height
     K((x - x_i) / h) / (n h), so that the kernels add up to the sum.
 
     See Also
     --------
-    HistogramDisplay : The density in steps.
+    HistogramDisplay : A density that is constant within bins.
     DensityDisplay : A column in every class of a model.
 
     Examples
@@ -1008,7 +1011,7 @@ class KernelDensityDisplay(Display):
 
 
 class HistogramDisplay(Display):
-    """The bars of a histogram, with the area of each its probability.
+    """The bars of a histogram. The area of a bar is its probability.
 
     `table` has `low`, `high`, `count` and `density` of each bin.
 
@@ -1094,7 +1097,7 @@ class ClusterDisplay(Display):
             raise DataError(f"clusters are drawn in two columns, and these have {centres.shape[1]}.")
         names, labels = [str(name) for name in getattr(X, "columns", ("x", "y"))], np.asarray(estimator.predict(X))
         ranges, grid = _plane(rows[:, 0], rows[:, 1])
-        frame = type(X)(grid, columns=list(X.columns)) if hasattr(X, "columns") else grid
+        frame = dict(zip(X.columns, grid.T, strict=True)) if hasattr(X, "columns") else grid
         marks: list[Any] = [Regions(np.asarray(estimator.predict(frame)).reshape(GRID, GRID), ranges[0], ranges[1])]
         for cluster, centre in enumerate(centres):
             own = rows[labels == cluster]
@@ -1227,10 +1230,10 @@ class LearningCurveDisplay(Display):
 
 
 class ReliabilityDisplay(Display):
-    """Stated probabilities against how often they came true, in bins; on the diagonal both are equal.
+    """Mean predicted probability against the share of correct predictions, in bins. On the diagonal both are equal.
 
-    `table` has `low`, `high`, `rows`, `stated` (the mean probability) and `right` (the share of correct predictions).
-    Below the diagonal the model is too confident. The bars are 95 % intervals.
+    Below the diagonal the model is overconfident. The bars are 95 % intervals. `table` has `low`, `high`, `rows`,
+    `stated` (the mean probability) and `right` (the share of correct predictions).
 
     See Also
     --------

@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.datasets import load_iris
 
 import softcount as sc
-from softcount import plot
+from softcount import plot, priors
 from softcount.demo import table_path
 from softcount.errors import DataError
 from softcount.estimators.comparison import LearningCurves
@@ -318,3 +318,37 @@ def test_what_cannot_be_drawn_is_said(known):
         plot.NomogramDisplay.from_estimator(sc.Mixture(1, random_state=0).fit(X))
     with pytest.raises(DataError, match="give the rows"):
         plot.BoundaryDisplay.from_estimator(known)
+
+
+def test_an_experts_counts_are_drawn_as_their_beta():
+    expert, beta = (plot.PriorDisplay.from_prior(prior).table for prior in (priors.Expert(2, 5), Beta(2, 3)))
+    assert expert["prior"].unique().to_pylist() == ["Expert(2, 5)"]
+    np.testing.assert_allclose(expert["density"].to_numpy(), beta["density"].to_numpy())
+
+
+def test_a_legend_names_the_shares_of_a_dirichlet():
+    table = plot.PriorDisplay.from_prior(Dirichlet([8, 4, 2])).table
+    assert table["prior"].unique().to_pylist() == [f"share {k} of Dirichlet(8, 4, 2)" for k in (1, 2, 3)]
+
+
+def test_the_states_of_a_chain_are_selected_like_classes():
+    model = sc.HiddenMarkov("auto", random_state=0).fit([[1.0, 2.0, 9.0, 8.0, 1.0, 2.0] * 5])
+    shown = plot.SelectionDisplay.from_estimator(model)
+    assert shown.ax_.get_title() == f"How many states: {model.n_states_}"
+    with pytest.raises(DataError, match="'auto'"):
+        plot.SelectionDisplay.from_estimator(sc.Mixture(2, random_state=0).fit(X))
+
+
+def test_clusters_of_a_frame_of_any_library_are_drawn():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"length": X[:, 2], "width": X[:, 3]})
+    shown = plot.ClusterDisplay.from_estimator(sc.KMeans(3, random_state=0).fit(frame), frame)
+    assert shown.ax_.get_xlabel() == "length" and sum(shown.table["rows"].to_pylist()) == len(X)
+
+
+def test_the_bars_of_the_oddest_rows_are_not_squeezed_by_their_texts(hidden):
+    import re
+
+    shown = plot.AnomalyDisplay.from_estimator(hidden, BICYCLES, n=5)
+    widths = [float(width) for width in re.findall(r'<rect class="f-minus"[^>]*width="([\d.]+)"', shown.svg())]
+    assert max(widths) > 100
