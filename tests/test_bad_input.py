@@ -299,7 +299,7 @@ def test_no_labels_at_all_are_sent_to_the_mixture():
 
 def test_one_class_fits_and_is_noted():
     model = naive().fit(FRAME, ["ripe"] * 60)
-    assert "only one class, 'ripe': every prediction will be it." in model.notes_
+    assert "only one class, 'ripe': every prediction will be this class." in model.notes_
     np.testing.assert_array_equal(model.predict_proba(FRAME), np.ones((60, 1)))
     assert set(model.predict(FRAME)) == {"ripe"}
     assert np.abs(np.array([model.explain(FRAME)[c].to_numpy() for c in ("size", "colour", "visits")])).max() == 0
@@ -309,7 +309,9 @@ def test_one_class_fits_and_is_noted():
 def test_rows_without_a_label_are_used_only_if_asked_for_and_counted_in_a_note(weight):
     gaps = LABELS.astype(object)
     gaps[:12] = None
-    said, rows = ("12 rows without a label not used. To learn", 48.0) if weight is None else ("12 rows without", 60.0)
+    said, rows = (
+        ("12 rows without a label were not used. To learn", 48.0) if weight is None else ("12 rows without", 60.0)
+    )
     for fit in (lambda model: model.fit(FRAME, gaps), lambda model: model.fit(FRAME.assign(t=gaps), "t")):
         model = fit(naive(unlabelled_weight=weight))
         assert any(said in note for note in model.notes_)

@@ -247,8 +247,8 @@ QUESTIONS: dict[str, tuple[Any, Any, str]] = {
     "a node twice": (["a", "a"], None, "different nodes"),
     "unknown evidence": ("a", {"height": 1}, "no node 'height'"),
     "asked and given": ("a", {"a": "yes"}, "both asked for and given"),
-    "a set of unknown levels": ("a", {"b": {"low", "lower"}}, "no level 'lower'"),
-    "a likelihood of an unknown level": ("a", {"b": {"lower": 1.0}}, "no level 'lower'"),
+    "a set of unknown levels": ("a", {"b": {"low", "lower"}}, "no category 'lower'"),
+    "a likelihood of an unknown level": ("a", {"b": {"lower": 1.0}}, "no category 'lower'"),
     "a negative likelihood": ("a", {"b": {"low": -1.0}}, "0 or more"),
     "a likelihood without end": ("a", {"b": {"low": np.inf}}, "0 or more"),
     "a likelihood in words": ("a", {"b": {"low": "much"}}, "0 or more"),
@@ -286,9 +286,9 @@ def test_numbers_that_make_no_sense_are_refused(mixed, name):
 @pytest.mark.parametrize("ask", [lambda net, given: net.query("a", given), lambda net, given: net.most_probable(given)])
 def test_a_level_nobody_met_is_refused_with_those_there_are(net, ask):
     for given in ({"b": "lower"}, {"b": {"lower"}}, {"b": {"lower": 0.5}}):
-        with pytest.raises(DataError, match=r"node 'b' has no level 'lower'\. Did you mean 'low'\?"):
+        with pytest.raises(DataError, match=r"node 'b' has no category 'lower'\. Did you mean 'low'\?"):
             ask(net, given)
-    with pytest.raises(DataError, match="has no level 'lower'"):
+    with pytest.raises(DataError, match="has no category 'lower'"):
         net.sample(3, given={"b": "lower"})
 
 
@@ -351,7 +351,7 @@ def test_a_number_is_not_set_from_outside_nor_an_unknown_level(mixed):
         mixed.do(x=1.0)
     with pytest.raises(DataError, match="no node 'height'"):
         mixed.do(height=1)
-    with pytest.raises(DataError, match="no level 'maybe'"):
+    with pytest.raises(DataError, match="no category 'maybe'"):
         mixed.do(a="maybe")
 
 

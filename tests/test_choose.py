@@ -305,7 +305,7 @@ def test_what_cannot_be_is_refused() -> None:
     frame, _ = planted(20)
     with pytest.raises(DataError, match=r"criterion='aic' is not known\. Use one of evidence, bic, icl, cv"):
         auto(frame, criterion="aic")
-    with pytest.raises(DataError, match="says how many classes"):
+    with pytest.raises(DataError, match="fix the number of classes"):
         auto(frame, init=np.full((20, 2), 0.5))
 
 
@@ -353,7 +353,7 @@ def test_a_search_ends_where_another_is_farther_ahead_than_it_still_gains_and_go
 def test_the_most_that_were_tried_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "MOST_CLASSES", 2)
     model = auto(planted()[0])
-    assert model.n_groups == 2 and any("more than 2 classes were not tried" in note for note in model.notes)
+    assert model.n_groups == 2 and any("the largest number tried, 2 classes" in note for note in model.notes)
 
 
 @pytest.mark.parametrize(("worth", "classes", "said"), [(1.0, 2, False), (1 / 200, 1, True)])

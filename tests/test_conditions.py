@@ -213,7 +213,7 @@ def test_a_named_target_may_be_any_but_one() -> None:
 
 
 REFUSED = [
-    ({"brakes": conditions.any_of("dsc")}, "column 'brakes' has no level 'dsc'. Did you mean 'disc'"),
+    ({"brakes": conditions.any_of("dsc")}, "column 'brakes' has no category 'dsc'. Did you mean 'disc'"),
     ({"brakes": (1, 2)}, "column 'brakes' has no numbers for levels"),
     ({"length": (5, 1)}, "holds nothing"),
     ({"length": conditions.between("x", 2)}, "column 'length' holds numbers, and 'x' is none"),

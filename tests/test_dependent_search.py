@@ -75,7 +75,7 @@ def test_a_column_that_follows_from_another_is_left_out_and_said(twin: str) -> N
     found = sc.Mixture(random_state=0).fit(frame)
     assert set(found.params_) == {"letter", "size"}
     lead = "size" if twin == "other units" else "letter"
-    assert any(f"column 'it' follows from '{lead}'" in note for note in found.notes_)
+    assert any(f"column 'it' is determined by '{lead}'" in note for note in found.notes_)
     same = sc.Mixture(random_state=0).fit({"letter": letter, "size": size})
     assert np.array_equal(found.predict(frame), same.predict({"letter": letter, "size": size}))
 
@@ -108,9 +108,9 @@ def test_pairs_that_ask_for_many_classes_are_named_with_what_few_have() -> None:
     frame = {"shop": np.array(list("abcdefgh"))[shop], "price": rng.normal(shop * 4.0, 1.0), "x": rng.normal(size=400)}
     found = sc.Mixture(random_state=0).fit(frame)
     assert found.n_components_ > 5
-    said = [note for note in found.notes_ if "depend on each other within fewer" in note]
+    said = [note for note in found.notes_ if "of the gain of" in note]
     assert len(said) == 1 and "'shop' and 'price'" in said[0] and "n_components=4" in said[0] and "'x'" not in said[0]
-    few = [note for note in sc.Mixture(random_state=0).fit({"price": frame["x"]}).notes_ if "within fewer" in note]
+    few = [note for note in sc.Mixture(random_state=0).fit({"price": frame["x"]}).notes_ if "of the gain of" in note]
     assert not few
 
 
@@ -118,5 +118,5 @@ def test_columns_left_out_are_said_in_one_note() -> None:
     letter = np.array(list("abc") * 60)
     rng = np.random.default_rng(4)
     frame = {"letter": letter, "x": rng.normal(size=180), "up": np.char.upper(letter), "first": letter == "a"}
-    said = [note for note in sc.Mixture(random_state=0).fit(frame).notes_ if "follow" in note]
-    assert len(said) == 1 and "'up' from 'letter', 'first' from 'letter'" in said[0]
+    said = [note for note in sc.Mixture(random_state=0).fit(frame).notes_ if "determined by" in note]
+    assert len(said) == 1 and "'up' (by 'letter'), 'first' (by 'letter')" in said[0]

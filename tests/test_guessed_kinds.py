@@ -19,7 +19,7 @@ from softcount.table import open_table
 ROWS = 120
 ODD = {"size": [0.0, -1.0, 2.0], "visits": [15.0, 2.5, -3.0]}
 HOLES = {"size": [None, None, 2.0], "visits": [15.0, None, None]}
-SAID = r"4 numbers that the kind guessed for their column cannot hold.*no evidence: 'size' \(2\), 'visits' \(2\)"
+SAID = r"4 numbers that the kind guessed for their column cannot hold.*treated as unknown: 'size' \(2\), 'visits' \(2\)"
 
 
 def drawn() -> tuple[dict[str, list[Any]], list[str]]:
@@ -60,7 +60,7 @@ def test_a_number_that_a_guessed_kind_cannot_hold_is_as_a_hole_and_said(mixture:
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_an_array_is_left_as_it_was() -> None:
     array = np.array(list(ODD.values())).T
-    with pytest.warns(DataWarning, match="no evidence"):
+    with pytest.warns(DataWarning, match="treated as unknown"):
         proba = fitted().predict_proba(array)
     assert np.array_equal(array, np.array(list(ODD.values())).T)
     assert np.array_equal(proba, fitted().predict_proba(HOLES))

@@ -216,7 +216,7 @@ def test_a_prior_by_evidence_is_chosen_by_the_labelled_documents() -> None:
     alone = sc.NaiveBayes(kinds={"text": "text"}, prior="auto").fit({"text": table["text"][:60]}, some[:60])
     chosen = float(model.fitted_.imagined.hypers["text"]["alpha"][0])
     assert chosen == pytest.approx(float(alone.fitted_.imagined.hypers["text"]["alpha"][0]), rel=1e-3)
-    assert f"a prior of {chosen:.4g} has the best evidence" in " ".join(model.notes_)
+    assert f"a prior of {chosen:.4g} has the highest marginal likelihood" in " ".join(model.notes_)
 
 
 # -- clusters

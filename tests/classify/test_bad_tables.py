@@ -17,7 +17,7 @@ SIGN = np.where(X[:, 0] > 0, "up", "down")
 def test_a_class_that_most_folds_lack_is_said_and_does_no_harm(model):
     label = np.array(["often"] * 39 + ["once"])
     found = model.fit(X, label)
-    assert "class 'once' has one row: nothing of it can be checked on rows held out." in found.notes_
+    assert "class 'once' has one row: its predictions cannot be checked on held-out rows." in found.notes_
     assert np.isfinite(found.predict_log_proba(X)).all()
 
 

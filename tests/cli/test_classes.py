@@ -207,7 +207,7 @@ def test_a_k_means_file_shows_its_centres(clusters, tmp_path):
     sc.KMeans(clusters, n_init=2, random_state=0).fit(rows).save(tmp_path / "k.sc")
     model = sc.load(tmp_path / "k.sc")
     text = run("show", tmp_path / "k.sc").stdout
-    assert f"K-means: {clusters} clusters" in text and "of 2 starts reached the best" in text
+    assert f"K-means: {clusters} clusters" in text and "of 2 initialisations reached the best" in text
     document = json.loads(run("show", tmp_path / "k.sc", "--json").stdout)
     np.testing.assert_allclose(document["centres"], model.cluster_centers_)
     assert document["cost"] == pytest.approx(model.inertia_) and document["columns"] == ["0", "1"]

@@ -80,7 +80,7 @@ def test_without_an_output_the_model_is_named_after_the_data(folder, tmp_path, m
 
 
 def test_a_saved_model_predicts_as_the_library_does(folder):
-    answers = sheet(run("predict", folder / "sorts.sc", folder / "fruit.csv").stdout)
+    answers = sheet(run("predict", folder / "sorts.sc", folder / "fruit.csv", "--digits", "17").stdout)
     fitted = softcount.load(folder / "sorts.sc")
     assert len(answers) == len(ROWS)
     for line in answers:
@@ -175,7 +175,7 @@ def test_a_table_without_a_header_has_numbered_columns(tmp_path):
 
 def test_the_reasons_add_up_to_the_log_odds_of_the_prediction(folder):
     reasons = json.loads(run("explain", folder / "sorts.sc", folder / "fruit.csv", "--json").stdout)
-    answers = sheet(run("predict", folder / "sorts.sc", folder / "fruit.csv").stdout)
+    answers = sheet(run("predict", folder / "sorts.sc", folder / "fruit.csv", "--digits", "17").stdout)
     for line, answer in zip(reasons, answers, strict=True):
         assert line["(class)"] == answer["predicted"]
         parts = sum(value for name, value in line.items() if name not in ("(row)", "(class)", "(against)", "(total)"))

@@ -172,7 +172,7 @@ def test_rows_that_cannot_be_compared_are_refused(folder, tmp_path):
         (folder / "m.sc", tmp_path / "bare.csv", "has no column 'state'"),
         (folder / "m.sc", tmp_path / "dead.csv", "row 1: class 'dead' is not one of the model's"),
         (folder / "m.sc", tmp_path / "none.csv", "no row has a label"),
-        (tmp_path / "mix.sc", folder / "kept.csv", "its classes were found"),
+        (tmp_path / "mix.sc", folder / "kept.csv", "no target to evaluate"),
     ):
         result = run("evaluate", model, rows)
         assert result.exit_code == 3 and said in result.stderr

@@ -21,9 +21,11 @@ def notes(table: Path, *options: str) -> list[str]:
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     shown = json.loads(CliRunner().invoke(main, ["show", model, "--json"]).stdout)["notes"]
-    found = [note for note in shown if "says the same" in note or "follows from" in note or "depend on" in note]
-    assert all(note in done.stdout for note in found)
-    assert any("--net tan" in note for note in shown) == any("the class." not in note for note in found)
+    found = [note for note in shown if "counts it twice" in note or "matches the class" in note or "depend on" in note]
+    assert all(note in " ".join(done.stdout.split()) for note in found)
+    assert any("--net tan" in note for note in shown) == any(
+        "the class" not in note or "within" in note for note in found
+    )
     return found
 
 
@@ -51,7 +53,7 @@ def test_columns_that_are_independent_within_the_classes_are_not_named(tmp_path,
 
 def test_a_copy_under_other_names_is_one(tmp_path):
     rows = [{"again": row["letter"].upper(), **row} for row in columns()]
-    assert notes(written(tmp_path, rows)) == ["'letter' says the same as 'again', and counts twice in naive Bayes."]
+    assert notes(written(tmp_path, rows)) == ["'letter' repeats 'again': naive Bayes counts it twice."]
 
 
 def test_a_coarser_column_follows_from_the_finer(tmp_path):
@@ -60,7 +62,7 @@ def test_a_coarser_column_follows_from_the_finer(tmp_path):
         pairs = zip(coarse, columns(), strict=True)
         rows = [extra | row if place == "first" else row | extra for extra, row in pairs]
         (note,) = notes(written(tmp_path, rows))
-        assert note.startswith("'coarse' follows from 'letter'")
+        assert note.startswith("'coarse' is determined by 'letter'")
 
 
 def test_numbers_that_depend_on_each_other_are_named_with_how_much(tmp_path):
@@ -74,7 +76,7 @@ def test_numbers_that_depend_on_each_other_are_named_with_how_much(tmp_path):
 def test_a_copy_of_the_class_is_named_with_the_remedy(tmp_path):
     rows = [{"told": "yes" if row["sort"] == "a" else "no", **row} for row in columns()]
     (note,) = notes(written(tmp_path, rows))
-    assert note.startswith("'told' says the same as the class.") and note.endswith("--kind told=ignore")
+    assert note.startswith("column 'told' matches the class exactly: a leak") and "--kind told=ignore" in note
     assert notes(written(tmp_path, rows), "--kind", "told=ignore") == []
 
 
@@ -83,7 +85,7 @@ def test_holes_and_rows_without_a_class_are_passed_over(tmp_path):
     for place, row in enumerate(spoiled):
         if place % 3 == 0:
             row[("again", "letter", "size", "sort")[place % 4]] = ""
-    assert [note[:32] for note in notes(written(tmp_path, spoiled))] == ["'letter' says the same as 'again"]
+    assert [note[:25] for note in notes(written(tmp_path, spoiled))] == ["'letter' repeats 'again':"]
 
 
 def test_at_most_five_pairs_are_named_and_each_copy_once(tmp_path):

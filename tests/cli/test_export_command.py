@@ -78,4 +78,4 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
 
     sc.MarkovChain(1).fit([["a", "b", "a"]]).save(tmp_path / "chain.sc")
     code, _, err = run(tmp_path / "chain.sc", "--to", "sql")
-    assert code == 3 and "MarkovChain, which is no sum over columns" in err
+    assert code == 3 and "MarkovChain, which is not a sum over columns" in err

@@ -243,7 +243,7 @@ def test_missing_cells_are_told_to_who_wants_to_know(place: Path) -> None:
     words = ["predict", place / "fruit.sc", place / "fruit.csv"]
     assert "missing" not in done(*words).stderr
     loud = done(*words, "-v").stderr
-    assert "missing cells taken as no evidence" in loud and done("-v", *words).stderr == loud
+    assert "missing cells treated as unknown" in loud and done("-v", *words).stderr == loud
 
 
 def test_quiet_is_quiet_but_for_errors(place: Path, tmp_path: Path) -> None:

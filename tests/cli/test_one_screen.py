@@ -66,10 +66,10 @@ def test_the_page_names_what_is_left_out_once_and_the_leak_first(folder: Path) -
     table, *words = FITS["many columns and classes"]
     page = CliRunner().invoke(main, ["fit", str(folder / table), *words, "-o", str(folder / "m.sc")]).stdout
     trouble = page.partition("Check\n")[2].splitlines()
-    assert any("'leak' says the same as the class" in line for line in trouble[:2])
+    assert any("'leak' matches the class exactly" in line for line in trouble[:2])
     assert sum("always 'same'" in line for line in page.splitlines()) == 1
     assert sum("every row" in line for line in page.splitlines()) <= 1
-    assert "missing cells, taken as no evidence" in page
+    assert "missing cells, treated as unknown" in page
 
 
 def test_one_log_loss_for_naive_bayes(folder: Path) -> None:

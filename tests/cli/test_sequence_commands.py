@@ -65,7 +65,7 @@ def test_states_are_shown_with_what_follows_and_what_they_show(folder: Path) -> 
 
 
 def test_every_step_is_predicted_and_explained(folder: Path) -> None:
-    found = lines(run("predict", folder / "states.sc", folder / "events.csv", *AS_ROWS))
+    found = json.loads(done(run("predict", folder / "states.sc", folder / "events.csv", *AS_ROWS, "--json")))
     assert len(found) == 240 and list(found[0]) == ["sequence", "step", "predicted", "p(0)", "p(1)"]
     assert all(abs(float(line["p(0)"]) + float(line["p(1)"]) - 1) < 1e-9 for line in found)
     why = lines(run("explain", folder / "states.sc", folder / "events.csv", *AS_ROWS))

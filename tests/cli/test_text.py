@@ -102,7 +102,7 @@ def test_a_folder_is_learned_with_one_command(mail: Path) -> None:
     page = result.stdout
     assert "41 rows, 2 columns" in page
     assert "documents; 14 different words" in page
-    assert "what to predict is 'class', the sub-folder a document is in" in page
+    assert "the target is 'class', the sub-folder of a document" in page
     assert "1 document was not UTF-8 and read as Latin-1" in page
     assert "1 file holds NUL bytes, left out as binary: spam/x.gif" in page
     assert "accuracy" in page and "the model, in mail.sc" in page
@@ -158,7 +158,7 @@ def test_loose_files_are_unlabelled_rows(mail: Path, place: Path) -> None:
     for name in ("ham/1", "spam/1", "loose"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(" ".join(WORDS["ham" if name.startswith("ham") else "spam"]))
-    assert "without a label used as unlabelled" in run("fit", folder, "-o", "x.sc").stdout
+    assert "without a label are used as unlabelled rows" in run("fit", folder, "-o", "x.sc").stdout
     result = run("fit", folder, "--unlabelled-weight", 0, "-o", "x.sc")
     assert "1 document lies outside of the sub-folders, without a class" in result.stdout
     assert "used as unlabelled" not in result.stdout
@@ -201,8 +201,8 @@ def test_options_that_make_no_sense_are_usage(mail: Path, words: tuple[str, ...]
 
 
 def test_options_for_text_need_a_column_of_text(place: Path, fruit: Path) -> None:
-    refused(run("fit", "fruit.csv", "--min-count", 2, "-o", "x.sc"), "--min-count is about columns of text")
-    refused(run("fit", "fruit.csv", "--text", "bernoulli", "-o", "x.sc"), "--text is about columns of text")
+    refused(run("fit", "fruit.csv", "--min-count", 2, "-o", "x.sc"), "--min-count is for columns of text")
+    refused(run("fit", "fruit.csv", "--text", "bernoulli", "-o", "x.sc"), "--text is for columns of text")
 
 
 def test_stop_words_come_from_a_file_that_has_some(mail: Path) -> None:
@@ -315,7 +315,7 @@ def test_documents_for_a_model_beside_other_columns_are_evidence_by_themselves(p
     result = run("predict", "both.sc", mail)
     rows_found = predicted(result)
     assert [row["predicted"] for row in rows_found] == [row["file"].partition("/")[0] for row in rows_found]
-    assert "not in the table, so no evidence: length" in result.stderr
+    assert "not in the table, treated as missing: length" in result.stderr
 
 
 def test_a_model_without_text_takes_no_documents(fruit: Path, mail: Path) -> None:

@@ -104,7 +104,7 @@ def test_an_empty_document_among_odd_rows_is_said_to_be_empty(tmp_path: Path) ->
 
 def test_a_target_that_is_all_there_is_leaves_nothing(tmp_path: Path) -> None:
     result: Result = CliRunner().invoke(main, ["fit", "mail", "--target", "text"])
-    refused(result, "no column is left to model (there is no other)")
+    refused(result, "no column is left to model (the target is the only one)")
 
 
 def test_rows_that_fit_worst_are_named_by_their_files() -> None:

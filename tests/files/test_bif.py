@@ -172,7 +172,7 @@ def test_only_printable_text_is_written() -> None:
     [
         ("0.5, 0.25, 0.25", "0.5, 0.25, 0.15", 13, "'Wet' where Rain = 'no' sums to 0.9 instead of 1"),
         ("0.75, 0.25", "0.75, 0.2", 10, "'Rain' sums to 0.95"),
-        ("0.75, 0.25", "1.25, -0.25", 10, "'Rain' holds 1.25, which is no probability"),
+        ("0.75, 0.25", "1.25, -0.25", 10, "'Rain' holds 1.25, which is not a probability"),
         ("0.75, 0.25", "nan, 0.25", 10, "'Rain' holds nan"),
         ("0.75, 0.25", "0.75, x", 10, "'x', which is no number"),
         ("0.75, 0.25", "0.7_5, 0.25", 10, "'0.7_5', which is no number"),

@@ -82,7 +82,7 @@ CASES = (
     Case("units.csv", kinds={"mass": "real", "speed": "real", "dose": "categorical"},
          says=("numbers in kg", "numbers in km/h")),
     Case("day_first.csv", kinds={"sold": "real", "shipped": "real", "paid": "real"}, says=("dates, day first",)),
-    Case("either_order.csv", refused=("days or months", "--dates day-first or --dates month-first")),
+    Case("either_order.csv", refused=("the day or the month", "--dates day-first or --dates month-first")),
     Case("either_order.csv", kinds={"sold": "real", "n": "real"}, says=("dates, month first",),
          options=("--dates", "month-first"), how={"dates": "month-first"}),
     Case("mixed_orders.csv", refused=("mixes days first and months first", "--kind sold=ignore")),

@@ -102,7 +102,7 @@ def test_a_model_predicts_from_any_of_these_files(tmp_path: Path) -> None:
         ("t.arff", "@relation t\n@attribute a numeric\n@data\n1,2\n", "line 4 .* has 2 cells where it declares 1"),
         ("t.arff", "@relation t\n@attribute a numeric\n", "without @data"),
         ("t.arff", "@relation t\n@attribute a numeric\n@data\n{0 1}\n", "sparse"),
-        ("t.jsonl", '{"a": 1}\n{"a": 2\n', "line 2 .* is no JSON"),
+        ("t.jsonl", '{"a": 1}\n{"a": 2\n', "line 2 .* is not valid JSON"),
         ("t.jsonl", '{"a": 1}\n[3]\n', "line 2 .* not a row"),
         ("t.json", '[{"a": 1}, 3]', "row 2 .* not a row with names"),
         ("t.jsonl", '{"a": 1}\n{"a": 2, "b": {"c": 1, "c": 2}}\n', "line 2 .* has two values for 'c'"),
@@ -118,7 +118,7 @@ def test_a_model_predicts_from_any_of_these_files(tmp_path: Path) -> None:
         ("t.arff", "@relation t\n@attribute a numeric\n@attribute a numeric\n@data\n1,2\n", "both named 'a'"),
         ("t.db2", "1 2\n", "a table of AutoClass, which is not read. Save it as plain CSV"),
         ("t.data", "!#; AutoClass C data file\n1 2\n", "a table of AutoClass, which is not read"),
-        ("t.tab", ORANGE, "types and roles, as Orange writes them, which are not read. Delete these two lines"),
+        ("t.tab", ORANGE, "types and roles in Orange's format, which is not supported. Delete these two lines"),
     ],
 )
 def test_a_broken_file_is_refused_by_its_line(name: str, content: str, said: str, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def numbers(rows: int = 30) -> pd.DataFrame:
 def test_a_number_that_levels_depend_on_is_cut_and_so_is_what_it_depends_on() -> None:
     net = BayesNet([("x", "y"), ("y", "g"), ("x", "p")], kinds={"p": "normal"}).fit(numbers())
     assert set(net.levels_) == {"x", "y", "g"}
-    assert sum("is cut into" in note for note in net.notes_) == 2
+    assert sum("is discretised into" in note for note in net.notes_) == 2
     assert not any("would not be cut" in note for note in net.notes_)
 
 

@@ -51,8 +51,8 @@ def test_a_density_is_of_the_column_asked_for_and_png_has_its_size(model: Path, 
         (["--what", "nomogram", "-o", "x.gif"], 2, ".svg or .png"),
         (["--what", "density", "-o", "x.svg"], 2, "go together"),
         (["--what", "drift", "-o", "x.svg"], 3, "With DATA there are more"),
-        (["--what", "network", "-o", "x.svg"], 3, "There is: confusion"),
-        (["--what", "density", "--column", "no", "-o", "x.svg"], 3, "no picture of a column 'no'"),
+        (["--what", "network", "-o", "x.svg"], 3, "It has: confusion"),
+        (["--what", "density", "--column", "no", "-o", "x.svg"], 3, "no picture of column 'no'"),
     ],
 )
 def test_what_cannot_be_drawn_is_one_clear_line(

@@ -30,8 +30,8 @@ BROKEN = [
     ("short row", b"a,b\n1,2\n3\n4,5\n", "row 2 .*has 1 cells .*2 columns"),
     ("long row", b"a,b\n1,2\n3,4,5\n", "row 2 .*has 3 cells .*2 columns"),
     ("rows numbered without blank lines", b"a,b\n1,2\n\n\n3\n", "row 2 .*has 1 cells"),
-    ("unclosed quote", b'a,b\n1,x\n2,"y\n3,z\n', "row 2: a quote opens and is never closed"),
-    ("unclosed quote at the end", b'a,b\n1,x\n2,"y', "row 2: a quote opens"),
+    ("unclosed quote", b'a,b\n1,x\n2,"y\n3,z\n', "row 2: a quote is never closed"),
+    ("unclosed quote at the end", b'a,b\n1,x\n2,"y', "row 2: a quote is never closed"),
     ("repeated name", b"a,b,a\n1,2,3\n", "columns 1 and 3 are both named 'a'"),
     ("no name", b",,\n1,2,3\n", "no column has a name"),
     ("blank name that is taken", b"a,,column 2\n1,2,3\n", "columns 2 and 3 are both named 'column 2'"),
@@ -93,7 +93,7 @@ def test_a_quote_that_is_never_closed_is_refused_before_much_is_read(
         csv_dialect, "row_ends", lambda data, *how: (looked_at.append(len(data)), row_ends(data, *how))[1]
     )
     path = written(tmp_path / "t.csv", 'a,b\n1,x\n2,"y\n' + "3,z\n" * 100_000)
-    with pytest.raises(DataError, match="row 2 is longer than 0 MB: a quote opens and is never closed"):
+    with pytest.raises(DataError, match="row 2 is longer than 0 MB: a quote is never closed"):
         read(path)
     assert sum(looked_at) < 5_000
 

@@ -108,7 +108,7 @@ def expected(content: bytes, delimiter: str) -> list[list[str | None]] | str:
     if "\ufffd" in text:
         refused.append("not UTF-8 text")
     if records[-1] != ["end"]:
-        refused.append("a quote opens")
+        refused.append("a quote is never closed")
     refused += [f"row {place} .*has {len(row)} cells" for place, row in enumerate(rows, 1) if len(row) != len(header)][
         :1
     ]

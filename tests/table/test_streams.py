@@ -221,7 +221,7 @@ def test_a_query_is_fitted_and_predicted_from_the_shell(visits: Path, tmp_path: 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"t.csv is no database that is known"):
+    with pytest.raises(DataError, match=r"t.csv is not a known database"):
         sc.read_sql("SELECT 1", tmp_path / "t.csv")
     with pytest.raises(DataError, match="a dict is no connection"):
         sc.read_sql("SELECT 1", {})

@@ -520,7 +520,7 @@ Write one picture of MODEL, and of DATA if the picture is about rows.
 Pictures: density (with --column), {", ".join(PICTURES)}.
 
 Examples:
-  softcount plot adult.sc nomogram -o nomogram.svg
+  softcount plot adult.sc influence                  writes influence.svg
   softcount plot adult.sc density --column age -o age.png
   softcount plot cars.sc cars.csv ellipses -o cars.svg
 
@@ -754,7 +754,7 @@ COMMANDS = (
             MODEL, OPTIONAL_DATA, click.Argument(["picture"], metavar="PICTURE", required=False),
             option("--what PICTURE", "The picture, if it is not the last argument.", hidden=True),
             option("--column COL", "The column of a density, or of bars of categories."),
-            *FORMAT, output_option("The picture: .svg or .png.", required=True),
+            *FORMAT, output_option("The picture: .svg or .png.", unset="PICTURE.svg"),
         ),
     ),
     Command(

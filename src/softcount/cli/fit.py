@@ -319,7 +319,7 @@ def text_kinds(settings: Mapping[str, Any], table: Table) -> dict[Any, Any]:
     found = {key: table.schema[key].why for key in table.schema.texts}
     if not found:
         option = next(iter(settings)).replace("_", "-").replace("model", "text")
-        raise DataError(f"--{option} is about columns of text, and there is none. Declare one: --kind COL=text")
+        raise DataError(f"--{option} is for columns of text, but there is none. Declare one: --kind COL=text")
     table.source.whys = found  # the reason why each is text stays, although it is declared from now on
     return dict.fromkeys(found, Text(**settings))
 
@@ -364,7 +364,7 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
             fitted = front_door.fit(table, wanted, runner, origin)
     notes = [*fitted.notes]
     if request.net is not None and is_network_file(request.net):
-        notes.insert(0, f"of {request.net} the edges were taken, and nothing else")
+        notes.insert(0, f"only the edges of {request.net} are used")
     fitted = replace(fitted, notes=notes)
     outcome = FitOutcome(fitted, table.n_rows or 0, output, request.data, request.form.options, beliefs)
     return partial(save_model, fitted), outcome
@@ -406,13 +406,13 @@ def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
         table = table_of(source, kinds, request.form, **sides)
         table.notes = notes
     if column is not None:
-        notes.append(f"{column!r} is an ordinary column of the {request.model}: ask for it with query --of {column}")
+        notes.append(f"{column!r} is an ordinary column of the {request.model}: query it with --of {column}")
     if chosen:
         if request.net is None:
             check_naive_bayes(request)
-        notes.append("what to predict is 'class', the sub-folder a document is in (or find classes: --classes N)")
+        notes.append("the target is 'class', the sub-folder of a document (to find classes instead: --classes N)")
     elif request.target is None and source.default_target not in (None, *request.kind):
-        notes.append("the sub-folders are not used: classes are looked for")
+        notes.append("the sub-folders are not used: classes are searched for")
     return kinds, table
 
 
@@ -500,7 +500,9 @@ def check_names(request: Request, graph: Any, table: Table) -> None:
     for name in request.cut:
         if name == target or not table.schema[name].kind.numeric:
             kind = "the target" if name == target else table.schema[name].kind
-            raise DataError(f"--cut: column {name!r} is {kind}. Only numbers are cut (--kind {name}=normal is one).")
+            raise DataError(
+                f"--cut: column {name!r} is {kind}. Only numbers are discretised (declare one: --kind {name}=normal)."
+            )
 
 
 # -- sequences

@@ -161,17 +161,17 @@ def print_prediction_notes(fitted: Learned, table: Table, cells: bool = True) ->
     extra = [key for key in given if key not in known]
     notes = [] if table.source.text_file else list(table.source.notes)
     if absent:
-        notes.append(f"not in the table, so no evidence: {format_list([key_text(key) for key in absent])}")
+        notes.append(f"not in the table, treated as missing: {format_list([key_text(key) for key in absent])}")
     if extra:
-        notes.append(f"not in the model, so not used: {format_list([key_text(key) for key in extra])}")
+        notes.append(f"not in the model, ignored: {format_list([key_text(key) for key in extra])}")
     if cells:
         if verbosity() == VERBOSE:  # missing cells are normal
-            notes += _cell_note(table.missing, absent, "missing cell", "taken as no evidence")
+            notes += _cell_note(table.missing, absent, "missing cell", "treated as unknown")
         notes += [table.outside_note] if table.outside else []
         text = {spec.key for spec in table.schema.stored("bags")}
         unseen = {key: count for key, count in table.unseen.items() if key not in text}
         wordless = {key: count for key, count in table.unseen.items() if key in text}
-        notes += _cell_note(unseen, absent, "cell", "with levels the model has never seen")
+        notes += _cell_note(unseen, absent, "cell", "with categories that are not in the model")
         notes += _cell_note(wordless, absent, "document", "without a word that the model knows")
     for note in notes:
         print_note(note)

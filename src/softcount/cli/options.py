@@ -140,7 +140,12 @@ SEED = option(
     default=0,
 )
 GIVEN = option("--given COL=VALUE", "Condition on a column: a=5, a=1..5, 'a>5', 'a=x|y', 'a!=x'.", multiple=True)
-DIGITS = option("--digits N", "Round numbers to N digits after the point.", type=click.IntRange(0, 17))
+DIGITS = option(
+    "--digits N",
+    "Round numbers to N digits after the point.",
+    unset="six significant digits in CSV",
+    type=click.IntRange(0, 17),
+)
 
 
 def output_option(help: str, **settings: Any) -> click.Option:

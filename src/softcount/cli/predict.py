@@ -14,7 +14,16 @@ from msgspec.structs import asdict, replace
 
 from softcount.cli import models
 from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
-from softcount.cli.outputs import STANDARD, check_output, print_info, print_note, progress, write_answer, write_rows
+from softcount.cli.outputs import (
+    STANDARD,
+    check_output,
+    print_info,
+    print_note,
+    progress,
+    write_answer,
+    write_rows,
+    writes_csv,
+)
 from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
 from softcount.core.special import log_of
 from softcount.errors import DataError
@@ -56,10 +65,10 @@ def predict(request: Request) -> None:
     if models.is_of_sequences(model):
         if request.of is not None or request.anomaly or request.keep or given:
             raise DataError(
-                f"{request.model}: a model of sequences, to which --of, --anomaly, --keep, --cost and the like do "
+                f"{request.model} is a model of sequences: --of, --anomaly, --keep, --cost and similar options do "
                 "not apply."
             )
-        write_rows(rounded(predict_steps(model, request), request.digits), request)
+        write_rows(rounded(predict_steps(model, request), request.digits, writes_csv(request)), request)
         return
     request.layout.refuse(request.model)
     if models.is_network(model):
@@ -68,7 +77,7 @@ def predict(request: Request) -> None:
         found, table = predict_classes(model, request)
     else:
         raise DataError(f"{request.model}: not a network, so it predicts only its class. Leave out --of.")
-    write_rows(with_kept(rounded(found, request.digits), table.source, request.keep), request)
+    write_rows(with_kept(rounded(found, request.digits, writes_csv(request)), table.source, request.keep), request)
     models.print_prediction_notes(model, table)
 
 
@@ -185,10 +194,10 @@ def evaluate(request: Request) -> None:
     fitted = models.open_model(request.model)
     net = models.is_network(fitted)
     if not net and fitted.classes is None:
-        raise DataError(f"{request.model}: its classes were found, so no column holds the right ones.")
+        raise DataError(f"{request.model}: a model of found classes has no target to evaluate.")
     column = request.target if request.target is not None and not net else fitted.target
     if column is None:
-        raise DataError(f"{request.model}: it does not say which column it predicts. Name it: --target COL")
+        raise DataError(f"{request.model}: the file does not name the column it predicts. Name it: --target COL")
     with progress() as tell:
         table = open_like(fitted, request.data, request.form, tell)
         names = list(fitted.names)
@@ -241,7 +250,7 @@ def judge(held: ScoredRows, names: list[Any], request: Request, evaluation: Eval
 def judgement_page(found: Judgement) -> Page:
     page = Page()
     page.heading(f"On {format_count(found.evaluation.n_rows, 'row')} whose class is known")
-    add_figures(page, found.evaluation, "figures of rows the model has learned from would be too good:")
+    add_figures(page, found.evaluation, "if the model was fitted on these rows, the figures are too optimistic")
     if found.passed_over:
         page.line(f"{format_count(found.passed_over, 'row')} without a class skipped")
     add_overconfidence(page, found.evaluation, "")

@@ -238,7 +238,7 @@ class ConditionReader(Struct, frozen=True):
             raise DataError(f"--given: {self.name} holds numbers, and {text!r} is neither one nor a range (20..30).")
         if self.open and not known:
             return text
-        raise DataError(f"--given: {self.name} has no level {text!r}.\n  {suggestion(text, self.levels)}")
+        raise DataError(f"--given: {self.name} has no category {text!r}.\n  {suggestion(text, self.levels)}")
 
     def _range(self, text: str) -> Any:
         """A range of numbers, either end of which may be left out; None if the text is not one."""

@@ -302,15 +302,30 @@ def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Ta
     return pa.table({**kept, **ours})
 
 
-def rounded(table: pa.Table, digits: int | None) -> pa.Table:
-    if digits is None:
+SIGNIFICANT = 6
+"""Significant digits of a probability in CSV, unless --digits is given."""
+
+
+def rounded(table: pa.Table, digits: int | None, for_text: bool = False) -> pa.Table:
+    """Round numbers to these digits after the point; `for_text`, without digits, to six significant ones."""
+    if digits is None and not for_text:
         return table
     import pyarrow.compute as pc  # 60 ms
 
     for place, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
-            table = table.set_column(place, field.name, pc.round(table.column(place), digits))
+            column = table.column(place)
+            shorter = _round_significant(column) if digits is None else pc.round(column, digits)
+            table = table.set_column(place, field.name, shorter)
     return table
+
+
+def _round_significant(column: pa.ChunkedArray) -> pa.Array:
+    """Round to six significant digits, but never before the point; missing cells stay."""
+    values = column.to_numpy()
+    sizes = np.abs(np.where(np.isfinite(values) & (values != 0), values, 1.0))
+    scales = 10.0 ** np.clip(SIGNIFICANT - 1 - np.floor(np.log10(sizes)), 0, 300)
+    return pa.array(np.round(values * scales) / scales, type=column.type, mask=column.is_null().to_numpy())
 
 
 def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table:

@@ -229,7 +229,7 @@ def read_classes(fitted: Fitted, table: Table, request: Request) -> np.ndarray |
 
 
 def plot(request: Request) -> None:
-    what, output = request.what, str(request.output)
+    what = request.what
     if what is None:  # the picture is the last argument, after DATA if that is given
         what, request.picture = request.picture or request.data, None
         request.data = None if what == request.data else request.data
@@ -238,6 +238,7 @@ def plot(request: Request) -> None:
         raise click.UsageError(f"the picture is given twice: {request.picture} and --what {what}")
     if what is None:
         raise click.UsageError(f"name a picture: density, {', '.join(PICTURES)}")
+    output = request.output or f"{what}.svg"
     ending = Path(output).suffix.lower()
     if ending not in (".svg", ".png"):
         raise click.UsageError(f"-o {output}: a picture ends in .svg or .png")
@@ -249,6 +250,8 @@ def plot(request: Request) -> None:
     with progress() as tell:
         found = find_picture(report_on(request, False, tell), request)
     write_bytes(found.svg.encode() if ending == ".svg" else found.chart.draw().png(), output)
+    if request.output is None:
+        print_info(f"Wrote {output}.")
 
 
 def find_picture(report: Report, request: Request) -> Picture:
@@ -257,12 +260,14 @@ def find_picture(report: Report, request: Request) -> Picture:
     titles = {name: [x for x in pictures if x.title.startswith(title)] for name, title in PICTURES.items()}
     if request.column is not None:
         found = [x for x in pictures if x.title == request.column]
-        missing = f"no picture of a column {request.column!r}: it has none such, or others say more of the classes."
+        missing = f"there is no picture of column {request.column!r}: other columns differ more between the classes."
     else:
         found = titles[request.what]
         more = " With DATA there are more." if request.what in ("rows", "drift", "frames", "sureness") else ""
         there = ", ".join(name for name, own in titles.items() if own)
-        missing = f"no picture {request.what!r}. There is: {there}.{more}"
+        if request.what == "nomogram" and "influence" in there:
+            more = " A nomogram needs one sum over the columns: softcount fit DATA --target COL --model naive-bayes"
+        missing = f"this model has no picture {request.what!r}. It has: {there}.{more}"
     if not found:
         raise DataError(f"{request.model}: {missing}")
     return found[0]

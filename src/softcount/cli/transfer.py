@@ -35,7 +35,7 @@ def diff(request: Request) -> None:
 def merge(request: Request) -> None:
     output, paths = str(request.output), request.models
     if len(paths) < 2:
-        raise click.UsageError("give two models at least: softcount merge A B -o C")
+        raise click.UsageError("give at least two models: softcount merge A B -o C")
     outputs.check_output(output, *paths)
     found = load_estimator(paths[0])
     for path in paths[1:]:
@@ -69,7 +69,7 @@ def export(request: Request) -> None:
         return
     if not isinstance(found, estimators.ExportableEstimator):
         raise DataError(
-            f"{path} holds {type(found).__name__}, which is no sum over columns. Naive Bayes, mixtures, k-means and "
+            f"{path} holds {type(found).__name__}, which is not a sum over columns. Naive Bayes, mixtures, k-means and "
             "classifiers can be exported; networks with --to bif. Use it in Python: softcount.load(...)"
         )
     if form == "onnx":

@@ -37,14 +37,16 @@ Correction = float | tuple[Curve, ...]
 FOLDS = 5
 MOST_CELLS = 20_000_000
 """Rows times classes; of longer tables a random part of the rows is used."""
-DROPPED = "not calibrated: rows were added or taken away after the fit. Fit all at once, or call calibrate(X, y)."
+DROPPED = "not calibrated: rows were added or removed after the fit. Fit all at once, or call calibrate(X, y)."
 COLDEST, HOTTEST = 0.05, 1e5
 """Range of temperatures."""
 SMALLEST = 1e-15
 """Log-losses count smaller probabilities as this."""
 UNBOUND = 1.0
 """The temperature if the held-out rows are so often right that they set it no lower bound."""
-STAYS = f"the temperature stays 1: the rows held out are right so often that they set it no bound above {COLDEST}."
+STAYS = (
+    f"the temperature stays 1: held-out rows are right so often that no temperature above {COLDEST} can be estimated."
+)
 
 
 class HeldOut(Struct, frozen=True):

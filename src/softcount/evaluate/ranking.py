@@ -157,7 +157,7 @@ def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted:
     if at is None:
         best = int(np.argmax(ranking.rates()[rate]))
         raise DataError(
-            f"no threshold for {name!r} reaches a precision of {wanted:g} on rows held out: the highest is "
+            f"no threshold for {name!r} reaches a precision of {wanted:g} on held-out rows: the highest is "
             f"{ranking.rates()[rate][best]:.4g}, from a probability of {ranking.scores[best]:.4g} on."
         )
     value = float(ranking.scores[at])

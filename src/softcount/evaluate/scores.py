@@ -218,7 +218,7 @@ def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PAR
     """The lift of the class at `place`."""
     found = held.ranking(place).lift(parts)
     if not found:
-        raise DataError(f"no row with a label is of class {names[place]!r}, so there is no lift to tell of.")
+        raise DataError(f"no row with a label is of class {names[place]!r}, so there is no lift.")
     return found
 
 

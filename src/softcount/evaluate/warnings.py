@@ -18,7 +18,7 @@ FEW_ROWS = 5
 """Rows of a class below which little is learned of it, and nothing can be checked."""
 WORSE = "worse than guessing"
 """How the first of all warnings begins."""
-DEPENDENT = ("says the same as", "follows from", "depend on each other")
+DEPENDENT = ("counts it twice", "depend on each other")
 
 
 def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] | None) -> list[str]:
@@ -39,20 +39,20 @@ def class_notes(fitted: Fitted) -> list[str]:
     if len(rows) > 2 and len(rows) >= 0.5 * rows.sum():
         return [
             f"the target has {len(rows):,} different values in {rows.sum():,.0f} rows: it may be a number or an "
-            "identifier rather than classes. Name another, or put its values into few classes first."
+            "identifier rather than classes. Name another target, or group its values into a few classes first."
         ]
     single = [names[g] for g in np.flatnonzero(rows <= 1)]
     few = [names[g] for g in np.flatnonzero((rows > 1) & (rows < FEW_ROWS))]
     notes = [
-        *_sized(single, "one row", "nothing of it can be checked on rows held out"),
-        *_sized(few, f"fewer than {FEW_ROWS} rows", "what is said of it rests on those"),
+        *_sized(single, "one row", "its predictions cannot be checked on held-out rows"),
+        *_sized(few, f"fewer than {FEW_ROWS} rows", "its estimates are uncertain"),
     ]
     # Labels given separately are classes whatever they say; such words in a table's cells are missing values.
     words = [name for name in names if isinstance(name, str) and name.strip() in fitted.schema.missing]
     if words:
         named = f"{and_others(words)} {'is' if len(words) == 1 else 'are'}"
         notes.append(
-            f"{named} a class here, and means missing in a text file. If it means missing here, give None instead."
+            f"{named} a class here, but means missing in a text file. If it means missing here, give None instead."
         )
     return notes
 
@@ -60,9 +60,9 @@ def class_notes(fitted: Fitted) -> list[str]:
 def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
     if not names:
         return []
-    who = f"class {names[0]!r} has" if len(names) == 1 else f"{len(names)} classes have {'each ' * (size == 'one row')}"
-    listed = "" if len(names) == 1 else f" ({and_others(names)})"
-    return [f"{who.rstrip()} {size}{listed}: {so if len(names) == 1 else so.replace('of it', 'of them')}."]
+    who = f"class {names[0]!r} has" if len(names) == 1 else f"{len(names)} classes have"
+    listed = "" if len(names) == 1 else f"{' each' * (size == 'one row')} ({and_others(names)})"
+    return [f"{who} {size}{listed}: {so if len(names) == 1 else so.replace('its', 'their', 1)}."]
 
 
 def _cause(fitted: Fitted, others: Sequence[str]) -> str:
@@ -71,13 +71,13 @@ def _cause(fitted: Fitted, others: Sequence[str]) -> str:
     if fitted.ensemble is not None:
         return "The columns may carry no information on the classes, or there are too few rows to find it."
     if rows.sum() < 2 * FEW_ROWS * len(rows):
-        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} per class. Try {ensemble}."
+        return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} per class."
     if any(words in note for note in others for words in DEPENDENT):
         cause, remedy = "columns that depend on each other (below), which naive Bayes ignores", "leave some out"
     elif not any(spec.kind.numeric for spec in fitted.schema.used):
         cause, remedy = "the columns carry little information on the classes", "use other columns"
     else:
-        cause = "numbers that do not follow their family"
+        cause = "numbers that do not follow the assumed distribution"
         remedy = remedies.either("kinds='auto'", "--kind auto")
     return f"Likeliest cause: {cause}. Try {ensemble}, or {remedy}."
 
@@ -102,7 +102,7 @@ STRONG = 0.1
 MOST_PAIRS = 5
 ENOUGH = 10
 """Rows of every category, or of every class, with which perfect prediction of the class is no chance."""
-REMEDY = "naive Bayes takes columns for independent within a class; a network minds such pairs"
+REMEDY = "naive Bayes assumes that columns are independent within a class; a network models such pairs"
 
 
 def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
@@ -153,8 +153,8 @@ def _pair_notes(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting:
             if not forth:
                 first, second = second, first
             same = forth and back
-            how = "says the same as" if same else "follows from"
-            note = f"{second!r} {how} {first!r}, and counts twice in naive Bayes."
+            how = "repeats" if same else "is determined by"
+            note = f"{second!r} {how} {first!r}: naive Bayes counts it twice."
         if not copies & {first, second}:
             notes.append(note)
             copies |= {second} if same else set()
@@ -219,8 +219,9 @@ def _notes_on_class(counting: CodeCounts, keys: Sequence[Key], apart: Collection
         sure = pair.copy and pair.p_value * len(keys) < CHANCE
         forth, back = _follows(counting, 0, place) if sure else (False, False)
         if key in apart or (back and (forth or counting.sizes[place] * ENOUGH <= pair.weight)):
-            how = "says the same as the class" if forth and back else "gives the class away, without a mistake"
-            found.append(f"{key!r} {how}. If it is not known before: {remedies.kind(key, 'ignore')}")
+            how = "matches the class exactly" if forth and back else "predicts the class without error"
+            leak = f"a leak, unless it is known before the class (to leave it out: {remedies.kind(key, 'ignore')})"
+            found.append(f"column {key!r} {how}: {leak}")
     return found
 
 

@@ -424,7 +424,7 @@ def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: f
         codes = tuple(columns.code(column, member.cuts) for (column,) in member.terms.columns)
         return [AodeMean(member, codes) * weight]
     raise DataError(
-        f"the classifier tells classes by {name}, of which no formula is known: it cannot be exported. "
+        f"the classifier is {name}, of which no formula is known: it cannot be exported. "
         f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
     )
 

@@ -222,7 +222,7 @@ def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np
     known = {str(level) for level in setting.levels}
     odd = [level for level in values if str(level) not in known]
     if odd:
-        raise DataError(f"fixed: column {key!r} has no level {odd[0]!r}. It has: {sorted(known)[:8]}.")
+        raise DataError(f"fixed: column {key!r} has no category {odd[0]!r}. It has: {sorted(known)[:8]}.")
     shares = [fixed_numbers(share, key) for share in _in_order(values, setting)]
     try:
         return np.stack(np.broadcast_arrays(*shares), axis=-1)

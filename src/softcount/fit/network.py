@@ -207,7 +207,7 @@ def _refuse_unknown_levels(other: Net, model: Net, key: Key) -> None:
         known = set(map(str, levels_of(other.nodes[name]) or ()))
         for level in levels_of(model.nodes[name]) or ():
             if str(level) not in known:
-                raise DataError(f"prior: node {name!r} has no level {level!r} there.")
+                raise DataError(f"prior: node {name!r} has no category {level!r} there.")
 
 
 def network_priors(model: Net, prior: Any, sample_size: float) -> dict[Key, Any]:

@@ -70,7 +70,7 @@ class Levels(Struct, frozen=True):
             if wanted in known:
                 return known.index(wanted)
         hint = remedies.similar(level, self.levels, f"It has: {wording.and_others(self.levels)}.")
-        raise DataError(f"{self.what} has no level {wording.cell(level)}. {hint}")
+        raise DataError(f"{self.what} has no category {wording.cell(level)}. {hint}")
 
     def within(self, pieces: Pieces) -> np.ndarray:
         """Mark categories that are numbers inside one of the pieces, and bins that overlap one."""

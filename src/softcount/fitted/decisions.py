@@ -242,7 +242,7 @@ class Threshold(Struct, frozen=True):
     def __str__(self) -> str:
         return (
             f"{self.of!r} from a probability of {self.value:.4g} on ({self.wanted}): precision {self.precision:.3f}, "
-            f"recall {self.recall:.3f}, {100 * self.called:.1f} % of {self.rows:,} rows held out are called so; "
+            f"recall {self.recall:.3f}, {100 * self.called:.1f} % of {self.rows:,} held-out rows get this class; "
             f"each fold by the threshold of the others: precision {self.checked_precision:.3f}, "
             f"recall {self.checked_recall:.3f}; the likeliest class: precision {self.usual_precision:.3f}, "
             f"recall {self.usual_recall:.3f}"

@@ -208,9 +208,7 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
     if not isinstance(starts.init, str):
-        raise DataError(
-            "init: a start from memberships, parameters or a model says how many classes there are. Say so."
-        )
+        raise DataError("init: initial memberships, parameters or a model fix the number of classes: give that number.")
     prepared = correlated_columns.without_repeats(prepare(table, plan, runner), plan, runner)
     search = NumberSearch(prepared, plan, starts, runner, criterion)
     search.run(correlated_columns.FEW_CLASSES)
@@ -250,7 +248,7 @@ def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[
         return (
             f"{found.columns} columns are modelled in blocks, because they depend on each other within classes: "
             f"{', '.join(found.pairs)}. The {rival.criterion} is {rival.figure} with {rival.best} classes; with "
-            f"independent columns it is {other.figure} with {other.best}{'' if other.exhausted else ' and more'}."
+            f"independent columns it is {other.figure} with {other.best}{'' if other.exhausted else ' or more'}."
         )
 
     return rival, why
@@ -481,11 +479,11 @@ class NumberSearch(GroupSearch):
         rows, worth = self.prepared.n_rows, self.prepared.sketch.mass
         if worth < 0.1 * rows:
             notes.append(
-                f"the weights of {rows:,} rows sum to {worth:.4g}, so they speak for as many rows in choosing how many "
-                "classes there are. Scale the weights to sum to the number of rows if each stands for one."
+                f"the weights of {rows:,} rows sum to {worth:.4g}, so they count as that many rows when the number of "
+                "classes is chosen. Scale the weights to sum to the number of rows if each stands for one."
             )
         if self.best >= MOST_CLASSES:
-            notes.append(f"more than {MOST_CLASSES} classes were not tried, and the most that were are the best.")
+            notes.append(f"the largest number tried, {MOST_CLASSES} classes, is the best: more may be better still.")
         return notes
 
     def _many_classes_notes(self) -> list[str]:
@@ -500,8 +498,8 @@ class NumberSearch(GroupSearch):
         hint = remedies.either(f"n_components={few}", f"--classes {few}")
         share = 100 * (some - one) / (all_of_it - one)
         return [
-            f"{self.best} classes are as many as it takes for columns that depend on each other within fewer: "
-            f"{', '.join(pairs)}. {few} have {share:.0f} % of what {self.best} gain over one: {hint} to look at those."
+            f"{few} classes have {share:.0f} % of the gain of {self.best} classes over one: {hint} to see them. "
+            f"With {few}, columns still depend on each other: {', '.join(pairs)}."
         ]
 
 
@@ -510,8 +508,8 @@ def disagreement(fitted: Learned) -> list[str]:
     if best != 1 or run < 2 or fitted.n_groups < 2 or fitted.interrupted:
         return []
     return [
-        f"1 of {run} starts reached the best, so that these {fitted.n_groups} classes are one of several ways to sort "
-        "the rows: ask for fewer classes, for more starts, or leave out columns that have nothing to do with them."
+        f"only 1 of {run} initialisations reached the best, so these {fitted.n_groups} classes are one of several ways "
+        "to group the rows. Try fewer classes, more initialisations, or leave out columns that are not related to them."
     ]
 
 

@@ -44,7 +44,7 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
     plans = {
         spec.key: (
             replace(spec, field=replace(spec.field, used=False, derived=_rule(schema, chunks, spec.key, lead))),
-            f"{spec.field.why}; follows from {lead!r}",
+            f"{spec.field.why}; determined by {lead!r}",
         )
         for spec in table.plans
         if (lead := found.get(spec.key)) is not None
@@ -52,12 +52,10 @@ def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
     key, lead = next(iter(found.items()))
     keep = remedies.kind(key, str(table.schema[key].kind))
     if len(found) == 1:
-        same = "so that both would tell the classes the same"
-        note = f"column {key!r} follows from {lead!r}, {same}: left out ({keep} to keep it)"
+        note = f"column {key!r} is determined by {lead!r}: left out ({keep} to keep it)"
     else:
-        named = ", ".join(f"{key!r} from {lead!r}" for key, lead in found.items())
-        twice = "columns that follow from others would tell the classes the same twice"
-        note = f"{twice}: left out {named} ({keep} keeps one)"
+        named = ", ".join(f"{key!r} (by {lead!r})" for key, lead in found.items())
+        note = f"columns determined by another column are left out: {named} ({keep} keeps the first)"
     fewer = table.chosen(plans)
     fewer.notes.append(note)
     return prepare(fewer, plan, runner)

@@ -340,8 +340,8 @@ class Contest(Struct, frozen=True, eq=False):
         other = plain[0] if plain else max(others, key=self._mean)
         gain = self._mean(won) - self._mean(other)
         if gain < TIE:
-            return f"{title}: as good as {other.title} on rows held out"
-        return f"{title}: {gain:.3g} nats a row better than {other.title} on rows held out"
+            return f"{title}: as good as {other.title} on held-out rows"
+        return f"{title}: {gain:.3g} nats per row better than {other.title} on held-out rows"
 
     def enter(self, family: Family, best: Entry | None = None) -> Entry | None:
         """Return the family's held-out scores; None if it leaks below zero or cannot beat the `best` so far.

@@ -69,7 +69,8 @@ def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Se
     counts = found.total if found.in_order else found.model.in_order(found.total, settled, len(names))
     if counts.rows <= 0:
         raise DataError(
-            "every label is unknown, so there is nothing to learn a class from. To find classes, use Mixture."
+            "every label is unknown, so there is nothing to learn a class from. "
+            + remedies.either("To find classes, use Mixture.", "To find classes, leave out --target.")
         )
     groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
     cells = settings.cells_of(table)
@@ -81,7 +82,9 @@ def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Se
     counts, imagined = with_older(model, counts, imagined, plan, names)
     notes = [*table.all_notes, *settled.notes]
     chosen = auto_priors(priors_of(_own_prior(plan.prior), model.leaves, 1.0), model.leaves, counts)
-    notes += [f"column {key!r}: a prior of {prior:.4g} has the best evidence." for key, prior in chosen.items()]
+    notes += [
+        f"column {key!r}: a prior of {prior:.4g} has the highest marginal likelihood." for key, prior in chosen.items()
+    ]
     params = estimate_params(model, counts, imagined.using(settings.plug(plan.how)))
     hidden = what_is_hidden(table, model, plan)
     reached = None
@@ -123,7 +126,7 @@ def _unlabelled_notes(
     if not weight:
         use = remedies.either("unlabelled_weight=1", "--model naive-bayes --unlabelled-weight 1")
         rows = f"{table.unknown_labels:,} rows" if table.unknown_labels > 1 else "1 row"
-        return [f"{rows} without a label not used. To learn from unlabelled rows by EM: {use}"]
+        return [f"{rows} without a label were not used. To learn from unlabelled rows by EM: {use}"]
     grown = int(np.argmax(counted / np.maximum(labelled, 1.0)))
     before, after = float(labelled[grown]), float(counted[grown])
     if after <= 1.1 * before:
@@ -142,7 +145,7 @@ def estimate_params(model: ClassModel, counts: Counts, imagined: Imagined) -> Pa
 def what_is_hidden(table: Table, model: ClassModel, plan: settings.Plan) -> str:
     """What one pass cannot count, in words, or "": labels, or the first such column or block."""
     if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
-        return f"{table.unknown_labels:,} rows without a label used as unlabelled"
+        return f"{table.unknown_labels:,} rows without a label are used as unlabelled rows"
     for leaf in model.leaves:
         if not leaf.family.hidden(leaf.key, holes=True):
             continue  # counting the holes of an array that was not read cell by cell takes longer than the fit
@@ -298,9 +301,7 @@ def faded_note(half_life: float) -> str:
 
 # Stepwise EM: each batch of rows is seen once.
 
-STEPWISE = (
-    "learned in parts by stepwise EM, so this is near to what EM on all rows at once would find, not quite there."
-)
+STEPWISE = "learned in parts by stepwise EM: close to, but not exactly, the result of EM on all rows."
 CHOSEN_EARLY = "the number of classes was chosen by the first part alone."
 
 

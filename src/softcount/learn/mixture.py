@@ -143,7 +143,7 @@ def search_notes(found: SearchResult, plan: settings.Plan, rounded: bool) -> lis
     """
     notes = []
     if found.interrupted:
-        notes.append(f"interrupted: this is the best of what {_counted(found.tried, 'start')} had come to.")
+        notes.append(f"interrupted: this is the best result of {_counted(found.tried, 'start')} so far.")
     if found.degenerate and plan.how == "ml" and not rounded:
         notes.append(
             "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
@@ -154,8 +154,8 @@ def search_notes(found: SearchResult, plan: settings.Plan, rounded: bool) -> lis
         warn(note)
     if found.spiked and not found.degenerate:
         notes.append(
-            f"{found.spiked} of {found.tried} starts ended in a class narrower than its columns can tell apart, "
-            "or with too few rows, and were set aside."
+            f"{found.spiked} of {found.tried} starts ended in a class narrower than its columns resolve, "
+            "or with too few rows, and were discarded."
         )
     return notes
 
@@ -200,7 +200,9 @@ class Task(Struct, frozen=True, eq=False):
             degenerate = self.degenerate(imagined, again.params, again.counts)
             stopped = found.interrupted or again.interrupted
             found = replace(found, best=again, degenerate=degenerate, interrupted=stopped)
-            notes += [f"column {key!r}: a prior of {priors[key]:.4g} has the best evidence." for key in auto]
+            notes += [
+                f"column {key!r}: a prior of {priors[key]:.4g} has the highest marginal likelihood." for key in auto
+            ]
         return found, imagined.using(plan.how), notes
 
     def whole_counts(self) -> Counts:
@@ -355,7 +357,7 @@ class Task(Struct, frozen=True, eq=False):
             return params
         which = ", ".join(str(g) for g in np.flatnonzero(same))
         notes.append(
-            f"init: classes {which} start as copies of others, which EM would never tell apart; they were nudged."
+            f"init: classes {which} start as copies of others, which EM cannot separate; they were changed slightly."
         )
         rng = np.random.default_rng(self._entropy or 0)
         moved = {leaf.key: initialise.perturb(leaf.family, params[leaf.key], same, rng) for leaf in self.model.leaves}

@@ -355,7 +355,7 @@ def empty_notes(schema: Schema, chunks: Rows) -> list[str]:
     numbers = schema.stored("reals")
     there = chunks.total(count_numbers) if numbers else ()
     empty = [spec.key for spec, count in zip(numbers, there, strict=True) if not count]
-    return [f"column {key!r} has no values: what its parameters say means nothing. Leave it out." for key in empty]
+    return [f"column {key!r} has no values: its parameters mean nothing. Leave it out." for key in empty]
 
 
 def count_numbers(chunk: Chunk) -> np.ndarray:

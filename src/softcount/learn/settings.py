@@ -122,7 +122,7 @@ def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
     # No step at all is allowed if the result of an interrupted search is only counted.
     cut = reached.interrupted or plan.stop.max_iter == 0
     if not reached.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not cut:
-        return [*reached.notes, f"EM stopped at max_iter={plan.stop.max_iter} with something left to gain."]
+        return [*reached.notes, f"EM stopped at max_iter={plan.stop.max_iter} before it converged."]
     return [*reached.notes]
 
 
@@ -133,7 +133,7 @@ def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Se
     notes += degenerate_notes(model, params, imagined)
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
-        notes.append(f"only one class, {only!r}: every prediction will be it.")
+        notes.append(f"only one class, {only!r}: every prediction will be this class.")
     return notes
 
 
@@ -279,7 +279,7 @@ def checked_memberships(init: np.ndarray, ready: Sequence[Any], groups: int) -> 
             row = int(np.argmax(wrong))
             raise DataError(
                 f"init: row {row + 1} is labelled {init[row]:g}. Labels to start from are 0 to {groups - 1}, "
-                "and -1 or NaN where nothing is said."
+                "and -1 or NaN if unknown."
             )
         labels = known.astype(int)
         return np.where(labels[:, None] < 0, 1.0 / groups, np.eye(groups)[np.maximum(labels, 0)])

@@ -290,7 +290,7 @@ class DeclaredNet(Struct, frozen=True):
             notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
         for key in self.hidden:
             if key not in graph.number or not (graph.parents[graph.number[key]] or graph.children[graph.number[key]]):
-                raise DataError(f"hidden: {key!r} is in no edge, so nothing tells of it. Give the edges that it has.")
+                raise DataError(f"hidden: {key!r} is in no edge, so nothing can be learned about it. Give its edges.")
         if self.target is not None and self.target not in graph.number:
             raise DataError(f"the class {self.target!r} is in no edge. Give it one, or fit without y.")
         nodes = tuple(_follow_numbers(known[name], graph, known, schema) for name in graph.names)
@@ -364,7 +364,7 @@ class DeclaredNet(Struct, frozen=True):
                 found[key] = equal_count(cells, weights, self.intervals if said is None else int(said))
                 how = "of about equal count"
             if len(found[key]):
-                notes.append(f"column {key!r} is cut into {len(found[key]) + 1} intervals {how}.")
+                notes.append(f"column {key!r} is discretised into {len(found[key]) + 1} intervals {how}.")
             else:
                 remedy = "" if said is not None else f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
                 notes.append(f"column {key!r} is one level, which says nothing: no cut is found {how}.{remedy}")

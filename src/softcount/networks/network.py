@@ -283,7 +283,7 @@ def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
     if not math.isnan(sums[place]):
         return place, f"sums to {sums[place]:.9g} instead of 1"
     value = next(float(value) for value in rows[place] if not 0 <= value <= 1 + tolerance)
-    return place, f"holds {value:.9g}, which is no probability"
+    return place, f"holds {value:.9g}, which is not a probability"
 
 
 def normalised(rows: np.ndarray) -> np.ndarray:

@@ -15,9 +15,18 @@ from msgspec import Struct
 from softcount.core.lazy import LazyModule
 from softcount.evaluate.warnings import WORSE
 from softcount.fitted.influence import influence_meaning
-from softcount.pictures.text import format_count, format_list, format_number, format_share, printable, shorten
+from softcount.pictures.text import (
+    cell_width,
+    format_count,
+    format_list,
+    format_number,
+    format_share,
+    printable,
+    shorten,
+)
 from softcount.report import classes, evaluation, quality, words
 from softcount.report.page import OPEN, Grid, Heading, Page, PageBlock, key_text, render_text
+from softcount.run.progress import columns_of_output
 
 graphs: Any = LazyModule("softcount.report.graph")
 networks: Any = LazyModule("softcount.report.network")
@@ -25,21 +34,29 @@ sequences: Any = LazyModule("softcount.report.sequences")
 
 LINES = 40
 """Lines of the page."""
+TROUBLE_LINES = 12
 SHOWN_COLUMNS, SHOWN_CLASSES, SHOWN_TROUBLE, SHOWN_EDGES, SHOWN_BELIEFS, SHOWN_WORDS = 8, 6, 8, 12, 5, 2
 SIDE_BY_SIDE = 2
 """Up to this many classes have a column each in the table of columns that matter."""
-DESCRIPTION, NAMED = 32, 3
-"""Characters of the description of a column in a class, and columns that one line names."""
-CLASS_WIDTH = 84
+WIDE, NARROW, NAMED = 38, 30, 3
+"""Most characters of the description of a column in each of two classes, and in one of more; columns that one line
+names. On a narrow terminal, descriptions are shorter, but no shorter than `LEAST_WIDTH`."""
+LEAST_WIDTH = 16
+NAME_WIDTH, CLASS_WIDTH, GAIN_WIDTH = 24, 84, 11
+"""Characters of a name in a table, of the description of a class, and of the gain with the blanks around it."""
+COLUMNS_FRAME, LEAST_ROWS = 5, 3
+"""Lines around the rows of the table of columns, and rows that are shown however many notes there are."""
+LEAST_GAIN = 0.0005
+"""Nats per row that are shown as 0.001; columns that lower the log-loss by less are not listed."""
 EXPERT_LINES = 40
 BASELINE = "class shares alone (baseline)"
 FIRST = (
-    WORSE, "says the same as the class", "gives the class away", "overconfident", "different values in", "has one row",
-    "have each one row", "fewer than", "interrupted", "gain over one", "without a label",
-    "far from the rest",
+    "only one class", "matches the class exactly", "predicts the class without error", WORSE, "overconfident",
+    "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the gain of",
+    "unlabelled rows", "far from the rest",
 )  # fmt: skip
 """What the most important notes contain, the most important first."""
-REPEATED = ("Ensemble: ", "Using standard naive Bayes alone", "read as missing: ", " reached the best, so that ")
+REPEATED = ("Ensemble: ", "Using standard naive Bayes alone", "read as missing: ", " initialisations reached the best")
 """What notes contain whose content stands elsewhere on the page."""
 
 
@@ -108,11 +125,14 @@ def suggest_commands(fit: FitOutcome) -> list[str]:
 def fit_page(fit: FitOutcome) -> Page:
     """Write at most `LINES` lines on a fit."""
     page, end, (model, _) = Page(), Page(), fit.files
-    {"sequences": _add_sequences, "network": _add_network, "classes": _add_classes}[fit.kind](page, fit)
     end.heading("Next")
     end.line(*suggest_commands(fit))
     end.heading(f"Saved: {fit.saved}" if fit.saved != "-" else "Saved: the model went to standard output")
-    end.line(f"everything about it: softcount show {model}, or fit with --full")
+    end.line(f"softcount show {model} prints all of it, as does fit --full")
+    if fit.kind == "classes":
+        _add_classes(page, fit, LINES - lines_of(end.blocks) - 1)
+    else:
+        (_add_sequences if fit.kind == "sequences" else _add_network)(page, fit)
     blocks = page.blocks
     while lines_of([*blocks, *end.blocks]) > LINES:
         del blocks[-1]
@@ -126,7 +146,8 @@ def lines_of(blocks: Sequence[PageBlock]) -> int:
     return render_text(Page(list(blocks))).count("\n") + sum(isinstance(block, Grid) for block in blocks)
 
 
-def _add_classes(page: Page, fit: FitOutcome) -> None:
+def _add_classes(page: Page, fit: FitOutcome, lines: int) -> None:
+    """Add what there is to know of a model of classes; the table of columns is cut to fit into so many lines."""
     fitted = fit.fitted
     page.heading(f"{classes.title_of(fitted)}, from {_table_size(fit)}")
     if fitted.classes is None:
@@ -138,7 +159,7 @@ def _add_classes(page: Page, fit: FitOutcome) -> None:
     if fitted.classes is None:
         _add_found_classes(page, fitted, names)
     elif not classes.is_only_text(fitted):
-        _add_columns(page, fitted, names)
+        _add_columns(page, fitted, names, lines - lines_of(page.blocks) - COLUMNS_FRAME)
     if fitted.schema.texts:
         texts = Page()
         words.add_words(texts, fitted, names, OPEN, brief=True)
@@ -162,22 +183,25 @@ def _add_verdict(page: Page, fitted: Any) -> None:
         page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, merged, or learned in parts)")
     else:
         spread = found.log_loss_spread
-        loss = format_number(found.log_loss) + (f" ± {format_number(spread, 2)}" if spread > 0 else "")
-        lines = [("this model", format_share(found.accuracy), loss)]
+        lines = [("this model", found.accuracy, found.log_loss, f"± {format_number(spread, 2)}" if spread > 0 else "")]
+        if ensemble is not None and len(ensemble.names) > 1:
+            best = ensemble.tried[0]
+            lines.append((f"best single model ({best.name})", best.accuracy, best.log_loss, ""))
         if ensemble is not None and ensemble.plain == ensemble.plain:
-            plain = format_share(ensemble.plain_accuracy), format_number(ensemble.plain)
-            lines.append(("standard naive Bayes", *plain))
-        guess = format_share(found.baseline_accuracy), format_number(found.baseline_log_loss)
-        lines.append((BASELINE, *guess))
-        page.grid((f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss"), lines, right=None)
+            lines.append(("standard naive Bayes", ensemble.plain_accuracy, ensemble.plain, ""))
+        lines.append((BASELINE, found.baseline_accuracy, found.baseline_log_loss, ""))
+        rows = [(name, format_share(right), _format_loss(loss), more) for name, right, loss, more in lines]
+        headings = (f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss", "")
+        page.grid(headings, rows, right=("accuracy", "log-loss"))
     if ensemble is not None and len(ensemble.names) > 1:
         members = sorted(zip(ensemble.names, ensemble.weights.tolist(), strict=True), key=lambda x: -x[1])
-        page.line(f"ensemble: {', '.join(f'{name} {weight:.2f}' for name, weight in members)}")
-        page.line("the figures are factors of the members' log-odds; they need not add up to 1")
+        named = ", ".join(f"{name} {weight:.2f}" for name, weight in members)
+        page.line(f"ensemble (weights of the members' log-odds): {named}")
     elif ensemble is not None:
         page.line(f"chosen from {format_count(len(ensemble.tried), 'model')}: {ensemble.names[0]}")
     shares = zip(classes.class_names(fitted), fitted.row_shares.tolist(), fitted.group_rows.tolist(), strict=True)
-    ranked = [f"{name} {format_share(share)}" for name, share, _ in sorted(shares, key=lambda x: -x[2])]
+    ordered = sorted(shares, key=lambda x: -x[2])
+    ranked = [f"{shorten(name, NARROW)} {format_share(share)}" for name, share, _ in ordered]
     page.line(f"classes: {format_list(ranked)}")
     if fitted.calibration is not None:
         evaluation.add_calibration(page, fitted.calibration, bins=False)
@@ -186,13 +210,18 @@ def _add_verdict(page: Page, fitted: Any) -> None:
         evaluation.add_overconfidence(page, found, remedy, bins=False)
 
 
+def _format_loss(loss: float) -> str:
+    """Format a log-loss with four decimals, so that those below each other are compared at a glance."""
+    return f"{loss:.4f}" if 0.001 <= loss < 1000 else format_number(loss, 2)
+
+
 def _add_search(page: Page, fitted: Any) -> None:
     """Add how the number of classes was chosen, and whether other initialisations agree."""
     trials, line = fitted.selection or [], "the number of classes was given"
     if trials:
         by = evaluation.CRITERIA.get(fitted.record.criterion or "", "").partition(",")[0]
-        tried = format_list([str(trial.classes) for trial in trials], most=12)
-        line = f"number of classes chosen by {by or 'held-out rows'} among {tried}"
+        numbers = [trial.classes for trial in trials]
+        line = f"number chosen from {min(numbers)} to {max(numbers)} by {by or 'held-out rows'}"
     if fitted.agreed is not None and fitted.agreed[1] > 1 and fitted.n_groups > 1:
         line += f"; {fitted.agreed[0]} of {format_count(fitted.agreed[1], 'initialisation')} reached the best"
     page.line(line)
@@ -215,7 +244,7 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
     cards, rows = fitted.cards(), []
     for group in largest[: 2 * SHOWN_CLASSES if fitted.n_groups <= 2 * SHOWN_CLASSES else SHOWN_CLASSES]:
         known = [x for x in cards[group].apart if x.influence > 0][:4]
-        parts = [printable(f"{key_text(x.key)}: {_first_item(x.here)}") for x in known]
+        parts = [printable(part) for x in known for part in _name_difference(fitted, x, group)]
         while len(parts) > 1 and len("; ".join(parts)) > CLASS_WIDTH:
             parts.pop()
         rows.append((names[group], format_share(float(fitted.row_shares[group])), "; ".join(parts)))
@@ -228,50 +257,71 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
     page.line(f"columns that differ most between the classes: {format_list(ranked)}")
 
 
+def _name_difference(fitted: Any, contrast: Any, group: int) -> list[str]:
+    """Describe a column in a class; of a block of numbers, the three whose means in the class are farthest out."""
+    key, params = contrast.key, fitted.params.get(contrast.key, {})
+    if not (isinstance(key, tuple) and "mean" in params and "covariance" in params):
+        return [f"{shorten(key_text(key), NAME_WIDTH)}: {_first_item(contrast.here)}"]
+    means, shares = params["mean"], fitted.row_shares
+    within = shares @ params["covariance"].diagonal(axis1=1, axis2=2)
+    centre = shares @ means
+    far = (means[group] - centre) / (within + shares @ (means - centre) ** 2) ** 0.5
+    largest = sorted(range(len(key)), key=lambda place: -abs(far[place]))[:3]
+    texts = fitted.describe(key)[group].removeprefix("mean ").split(", ")
+    return [f"{shorten(key_text(key[place]), NAME_WIDTH)}: mean {texts[place]}" for place in largest]
+
+
 def _first_item(description: str) -> str:
     """Cut "Fiber optic 44 %, DSL 34 %" to its most frequent category; numbers keep mean and deviation."""
     first = description.partition(" %, ")
     return f"{first[0]} %" if first[1] else description
 
 
-def _first_items(description: str) -> str:
-    """Cut a description between its items, if it is long.
+def _first_items(description: str, most: int) -> str:
+    """Cut a description between its items, if it is longer than `most`.
 
-    >>> _first_items("Month-to-month 43 %, Two year 32 %, One year 25 %")
+    >>> _first_items("Month-to-month 43 %, Two year 32 %, One year 25 %", 30)
     'Month-to-month 43 %, …'
     """
     items, kept = description.split(", "), description
-    while len(kept) > DESCRIPTION and len(items) > 1:
+    while len(kept) > most and len(items) > 1:
         items.pop()
         kept = f"{', '.join(items)}, …"
-    return shorten(kept, DESCRIPTION)
+    return shorten(kept, most)
 
 
-def _add_columns(page: Page, fitted: Any, names: Sequence[str]) -> None:
+def _add_columns(page: Page, fitted: Any, names: Sequence[str], rows_left: int) -> None:
     """Add the columns that lower the log-loss most, with what they are like in the classes."""
-    ranked = [(key, value) for key, value in fitted.influence() if value > 0]
+    influence = fitted.influence()
+    ranked = [(key, value) for key, value in influence if value >= LEAST_GAIN]
     if fitted.n_groups < 2 or not ranked:
         return
     page.heading(f"Columns that matter most ({influence_meaning(fitted)})")
-    chosen = ranked[:SHOWN_COLUMNS]
+    chosen = ranked[: min(max(rows_left, LEAST_ROWS), SHOWN_COLUMNS)]
     if fitted.n_groups <= SIDE_BY_SIDE:
-        headings = ("column", "gain", *names)
+        headings, width = ("column", "gain", *names), WIDE
         described = [fitted.describe(key) for key, _ in chosen]
     else:
-        headings = ("column", "gain", "clearest in class", "there", "elsewhere")
+        headings, width = ("column", "gain", "clearest in", "there", "elsewhere"), NARROW
         apart = [({x.key: x for x in card.apart}, name, card) for card, name in zip(fitted.cards(), names, strict=True)]
         described = []
         for key, _ in chosen:
             contrasts = [(own[key].influence * card.share, name, own[key]) for own, name, card in apart if key in own]
             _, name, best = max(contrasts, key=lambda x: x[0])
-            described.append([name, best.here, best.elsewhere])
+            described.append([shorten(name, NAME_WIDTH), best.here, best.elsewhere])
+    columns = [shorten(key_text(key), NAME_WIDTH) for key, _ in chosen]
+    taken = max(map(cell_width, columns)) + GAIN_WIDTH
+    if width == NARROW:
+        taken += 2 + max(cell_width(cell) for cell in (headings[2], *(cells[0] for cells in described)))
+    width = max(min(width, (columns_of_output() - taken) // 2 - 3), LEAST_WIDTH)
     rows = [
-        (key_text(key), format_number(gain, 2), *(_first_items(cell) for cell in cells))
-        for (key, gain), cells in zip(chosen, described, strict=True)
+        (name, f"{gain:.3f}", *(_first_items(cell, width) for cell in cells))
+        for name, (_, gain), cells in zip(columns, chosen, described, strict=True)
     ]
-    page.grid(headings, rows, right=("gain",))
-    if len(ranked) > len(chosen):
-        page.line(f"and {format_count(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
+    page.grid([shorten(heading, WIDE) for heading in headings], rows, right=("gain",))
+    if len(influence) > len(chosen):
+        less = format_count(len(influence) - len(chosen), "column that matters", "columns that matter")
+        page.line(f"and {less} less")
 
 
 def _add_network(page: Page, fit: FitOutcome) -> None:
@@ -363,13 +413,27 @@ def _add_trouble(page: Page, fit: FitOutcome) -> None:
     missing = sorted(((n, key) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[0])
     if missing:
         cells = format_count(sum(n for n, _ in missing), "missing cell")
-        listed = [f"{key_text(key)} ({format_share(n / fit.n_rows if fit.n_rows else None)})" for n, key in missing]
-        lines.append(f"{cells}, taken as no evidence: {format_list(listed, NAMED)}")
+        listed = [
+            f"{shorten(key_text(key), NAME_WIDTH)} ({format_share(n / fit.n_rows if fit.n_rows else None)})"
+            for n, key in missing
+        ]
+        lines.append(f"{cells}, treated as unknown: {format_list(listed, NAMED)}")
     if lines:
         page.heading("Check")
-        page.line(*lines[:SHOWN_TROUBLE])
-        if len(lines) > SHOWN_TROUBLE:
-            page.line(f"and {format_count(len(lines) - SHOWN_TROUBLE, 'note')} more: --full")
+        shown = [_shorten_names(line) for line in lines[:SHOWN_TROUBLE]]
+        while lines_of(shown) > TROUBLE_LINES:
+            shown.pop(-2 if missing else -1)
+        page.line(*shown)
+        if len(lines) > len(shown):
+            page.line(f"and {format_count(len(lines) - len(shown), 'note')} more: --full")
+
+
+def _shorten_names(note: str) -> str:
+    """Cut long names in a note, but for those in an option to copy."""
+    kept = re.split(r"(--\S+ (?:'[^']*'\S*|\S+))", note)
+    for place in range(0, len(kept), 2):
+        kept[place] = _NAMES.sub(lambda match: match[0][0] + shorten(match[0][1:-1], NARROW) + match[0][0], kept[place])
+    return "".join(kept)
 
 
 def _order_notes(notes: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 WIDTH = 78
 """Columns of a line; a page sets it in by two more."""
+LONGEST_LINE = 118
+"""Characters of a line of text, except for commands to copy; longer text goes on in the next line."""
 
 
 class Grid(Struct, frozen=True):
@@ -173,8 +176,13 @@ def render_text(page: Page) -> str:
             lines += ["  " + line for line in block.plain()]
         elif isinstance(block, Picture):
             lines += [f"  {block.title}:", *_align(block.table)]
-        else:
+        elif len(block) < LONGEST_LINE or block.startswith("softcount "):
             lines.append("  " + block)
+        else:
+            lines += textwrap.wrap(
+                block, LONGEST_LINE, initial_indent="  ", subsequent_indent="    ",
+                break_long_words=False, break_on_hyphens=False,
+            )  # fmt: skip
     return "".join(line.rstrip() + "\n" for line in lines)
 
 

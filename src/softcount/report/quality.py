@@ -106,7 +106,7 @@ def add_missing(page: Page, fitted: Learned) -> None:
     missing = [f"{key_text(key)} ({n:,.0f})" for key, n in fitted.missing.items() if n > 0]
     if missing:
         cells = format_count(sum(fitted.missing.values()), "missing cell")
-        page.line(f"{cells}, taken as no evidence; no row was dropped: {format_list(missing)}")
+        page.line(f"{cells}, treated as unknown; no row was dropped: {format_list(missing)}")
     else:
         page.line("no missing cells")
     left_out = [f"{key_text(spec.key)} ({spec.why})" for spec in fitted.schema.fields if not spec.used]

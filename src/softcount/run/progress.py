@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -27,6 +29,11 @@ def on_terminal(stream: IO[str]) -> bool:
     return stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
+def columns_of_output() -> int:
+    """Columns of the terminal on standard output; 120 if it is none."""
+    return shutil.get_terminal_size((120, 40)).columns if on_terminal(sys.stdout) else 120
+
+
 def console_on(stream: IO[str]) -> Console:
     """A console that obeys NO_COLOR and does not interpret markup, emoji codes or links."""
     from rich.console import Console
@@ -34,14 +41,14 @@ def console_on(stream: IO[str]) -> Console:
     return Console(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
 
 
-def starts_told(tell: Tell, what: str = "starts") -> Callable[[int, int, int, float], None]:
-    """A watch over a search for classes: which start of how many, its iteration and its objective so far.
+def starts_told(tell: Tell, what: str = "EM initialisation") -> Callable[[int, int, int, float], None]:
+    """A watch over a search for classes: which initialisation of how many, its iteration and its objective so far.
 
     Starts run side by side, and a search over numbers of classes runs them for each number: no share of the work done
     is known.
 
     >>> starts_told(lambda *progress: print(*progress))(3, 10, 25, -1234.5678)
-    starts 0 0 3 of 10, iteration 25, objective -1234.57
+    EM initialisation 0 0 3 of 10, iteration 25, objective -1234.57
     """
 
     def watch(start: int, of: int, iteration: int, objective: float) -> None:

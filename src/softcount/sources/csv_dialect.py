@@ -116,7 +116,7 @@ def _whole_rows(
         ends, open_quote = row_ends(data, delimiter)
         if open_quote or not len(ends):
             raise DataError(
-                f"row {row + 1}: a quote opens and is never closed. Close it; double a quote inside a cell."
+                f"row {row + 1}: a quote is never closed. Close the quote; write a quote inside a cell twice."
             )
         yield data, ends
 
@@ -133,8 +133,8 @@ def with_last(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 def _too_long(row: int) -> DataError:
     return DataError(
-        f"row {row} is longer than {LONGEST >> 20} MB: a quote opens and is never closed, or a cell holds too much. "
-        "Close it; double a quote inside a cell; cut up such long texts."
+        f"row {row} is longer than {LONGEST >> 20} MB: a quote is never closed, or a cell holds too much. "
+        "Close the quote; write a quote inside a cell twice; split very long texts."
     )
 
 
@@ -319,7 +319,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
         if whole or len(head) > LONGEST:
             raise DataError(
                 f"the first line of {name} is longer than {LONGEST >> 20} MB, or a quote opens in it and is never "
-                "closed. Close it; double a quote inside a cell."
+                "closed. Close the quote; write a quote inside a cell twice."
             )
         return None
     refuse_wide(len(cells), name)
@@ -335,7 +335,7 @@ def dialect_of(name: str, head: bytes, whole: bool, form: FileFormat) -> Dialect
         types, roles, row = map(set, below[:3])
         if types <= ORANGE_TYPES and roles <= ORANGE_ROLES and not row <= ORANGE_TYPES:
             raise DataError(
-                f"the second and third line of {name} hold types and roles, as Orange writes them, which are not read. "
+                f"the second and third line of {name} hold types and roles in Orange's format, which is not supported. "
                 "Delete these two lines, or save the table as plain CSV."
             )
     return _dialect(delimiter, skip, names, below, form)
@@ -379,7 +379,9 @@ def _dialect(
         given = given[: width - 1] if header and not beyond and not form.names else given
         width -= not beyond
     elif beyond:
-        notes = ("rows have a cell more than the first line has names: the first cell is taken for the row's name",)
+        notes = (
+            "rows have one more cell than the first line has names: the first cell is read as the name of the row",
+        )
         width, given = width + 1, [UNNAMED, *given]
     if not given:
         given = [f"c{place}" for place in range(1, width + 1)]
@@ -399,8 +401,9 @@ def not_utf8(name: str, offset: int, row: int | None = None) -> DataError:
     """Return the error for a byte that is not UTF-8; row 0 is the header."""
     where = "" if row is None else f" (in row {row})" if row else " (in the header)"
     return DataError(
-        f"{name} is not UTF-8 text: byte {offset}{where} does not belong. "
-        f"Say what it is: {remedies.setting('encoding', 'cp1252')} for what Excel saves in Western Europe."
+        f"{name} is not UTF-8 text: byte {offset}{where} is not valid. "
+        f"Give the encoding: {remedies.setting('encoding', 'cp1252')} for files saved by Excel in Western Europe, "
+        f"{remedies.setting('encoding', 'latin-1')} to accept any byte."
     )
 
 

@@ -293,8 +293,8 @@ class CsvSource(Source):
             raise
         if table.num_rows != run.n_rows:
             raise DataError(
-                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} cannot be told apart: "
-                "a quote stands where none should. Double a quote inside a cell."
+                f"rows {run.start + 1} to {run.start + run.n_rows} of {self.file.name} cannot be separated: "
+                "a quote is in the wrong place. Write a quote inside a cell twice."
             )
         return {key: table.column(key) for key in wanted}
 
@@ -308,7 +308,7 @@ class CsvSource(Source):
                 hint = "Check that all lines use the same delimiter (comma, semicolon, tab or bar)"
             if row <= FEW_LINES:
                 skip = remedies.either("skip_lines=N", "--skip-lines N")
-                hint += f"; where the file begins with other lines, leave them out: {skip}"
+                hint += f"; if the file begins with other lines, skip them: {skip}"
             raise DataError(
                 f"row {row} of {self.file.name} has {uneven[2]} cells where the {spoken}-separated header "
                 f"has {expected} columns ({wording.and_others(self.keys, 3)}). {hint}."
@@ -331,7 +331,7 @@ class CsvSource(Source):
         if "conversion error to null" in message:
             raise DataError(
                 f"{self.file.name}: rows end with a {spoken}, but in rows {run.start + 1} to "
-                f"{run.start + run.n_rows} something stands after one. Give every column a name in the first line."
+                f"{run.start + run.n_rows} a cell follows it. Give every column a name in the first line."
             )
         if "conversion error" not in message:
             raise DataError(f"{self.file.name}, rows {run.start + 1} to {run.start + run.n_rows}: {message}.")

@@ -83,7 +83,7 @@ def connected(database: str) -> Any:
     if not os.path.exists(database) and "=" not in database:
         first_bytes(database)  # raises an error that explains what is wrong with the path
     raise DataError(
-        f"{without_password(database)} is no database that is known: a file of SQLite or DuckDB, or "
+        f"{without_password(database)} is not a known database: give a file of SQLite or DuckDB, or "
         "postgresql://USER@HOST/NAME."
     )
 
@@ -362,7 +362,7 @@ def part_source(path: str) -> Source | None:
         if "xl/workbook.xml" in entries:
             return _workbook(file, part)
     if part:
-        raise DataError(f"{file} holds one table, of which {part!r} is no part. Leave out {MARK}{part}")
+        raise DataError(f"{file} holds one table, and {part!r} is no part. Leave out {MARK}{part}")
     return None
 
 

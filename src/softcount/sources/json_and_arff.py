@@ -60,7 +60,7 @@ def _parse(text: str, where: str, remedy: str) -> Any:
     except KeyError as error:  # an object has a key twice
         raise DataError(f"{where} has two values for {error}. Rename one of them.") from None
     except ValueError as error:
-        raise DataError(f"{where} is no JSON ({error}). {remedy}") from None
+        raise DataError(f"{where} is not valid JSON ({error}). {remedy}") from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -600,8 +600,8 @@ def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm |
             return fits[habits.dates == "month-first"]
         ways = " or ".join(remedies.setting("dates", way) for way in list(ORDERS)[:2])
         raise DataError(
-            f"{wording.column(key)} holds dates such as {cells[0]!r}, of which none says whether days or months come "
-            f"first. Say it: {ways}"
+            f"{wording.column(key)} holds dates such as {cells[0]!r}, where the day or the month may come "
+            f"first. Give the order: {ways}"
         )
     if len(forms) == 2 and not fits and not (wrong[0] & wrong[1]).any():
         mixed = [cells[int(bad.argmax())] for bad in wrong]

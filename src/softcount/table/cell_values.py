@@ -42,6 +42,8 @@ FEW_ROWS = 10
 MOST_ODD = 0.2
 """Share of odd cells up to which they may mean missing."""
 
+MARKED = 3
+"""Cells with the same number below 0, and no others below 0, that are taken for a mark of missing."""
 MOST_STRAY = 0.01
 """Share of odd cells, whatever their spelling, up to which a column stays numeric."""
 
@@ -129,11 +131,17 @@ def missing_notes(notes: Sequence[str]) -> list[str]:
 
 
 def note_of_marks(key: Key, values: np.ndarray) -> str:
-    """Return a note on numbers such as -999 that lie farther from the rest than the rest is wide; empty without any."""
+    """Return a note on numbers such as -999 that lie farther from the rest than the rest is wide; empty without any.
+
+    A whole number below 0 that is repeated among numbers of 0 and more, such as -200, is noted too.
+    """
     if len(values) < FEW_ROWS:
         return ""
     ends = {float(values.min()), float(values.max())}
     marks = [end for end in sorted(ends) if _nines.fullmatch(f"{end:.17g}")]
+    least = values.min()
+    if not marks and least < 0 and least == round(least) and np.count_nonzero(values < 0) >= MARKED:
+        marks = [float(least)] if (values[values < 0] == least).all() else []
     if not marks:
         return ""
     rest = values[~np.isin(values, marks)]

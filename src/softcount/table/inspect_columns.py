@@ -264,7 +264,7 @@ def _decide_text(facts: column_facts.Facts, named: bool) -> Verdict:
         kept = remedies.kind(facts.key, "categorical")
         note = f"{name} differs in every row: left out as an identifier ({kept} to keep it)"
         return Verdict(Kind.IDENTIFIER, "text, every value different", False, note)
-    note = f"{name} has many levels: {count} in the rows looked at" if count > NARROW_LEVELS else ""
+    note = f"{name} has many categories: {count} in the rows looked at" if count > NARROW_LEVELS else ""
     return Verdict(Kind.CATEGORICAL, f"text, {count} distinct", True, note)
 
 

@@ -115,10 +115,12 @@ AS_TEXT = "To make every number a class, give y as text: [str(value) for value i
 def numeric_target(key: object, found: str) -> DataError:
     insist = remedies.kind(key, "categorical")
     joint = remedies.either("Mixture().fit(X)", "softcount fit DATA --model mixture")
+    bins = f"pandas.qcut(frame[{key!r}], 4).astype(str)"
     return DataError(
-        f"{wording.column(key)} holds numbers ({found}), and a target holds classes. {NO_REGRESSION} "
-        f"To make every number a class: {insist}\n"
-        f"  To model it with the other columns, and ask for its mean by query or impute: {joint}"
+        f"{wording.column(key)} holds numbers ({found}), and a target holds classes. {NO_REGRESSION}\n"
+        f"  To model it with the other columns, and get its mean by query or impute: {joint}\n"
+        f"  To predict ranges of it, replace it by bins: {bins}\n"
+        f"  To make every number a class: {insist}"
     )
 
 

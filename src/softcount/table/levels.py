@@ -168,7 +168,7 @@ class LevelCoder(Struct):
     def overflow(self, row: int) -> Contradiction:
         plan = self.plan
         if plan.field.wide:
-            return Contradiction(plan.key, row, "more levels than are kept apart", Becomes.CAPPED)
+            return Contradiction(plan.key, row, "too many categories", Becomes.CAPPED)
         if plan.number_like and not plan.field.declared:
             return Contradiction(plan.key, row, f"whole numbers, more than {NARROW_LEVELS} distinct", Becomes.NUMBERS)
         return Contradiction(plan.key, row, f"more than {NARROW_LEVELS} levels", Becomes.WIDE)

@@ -162,7 +162,8 @@ def _open(
     if source.whys:
         plans = [replace(p, field=replace(p.field, why=source.whys.get(p.key, p.field.why))) for p in plans]
     if not any(plan.field.used for plan in plans) and not isinstance(source, SparseSource):
-        why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5]) or "there is no other"
+        why = "; ".join(f"{wording.column(plan.key)}: {plan.field.why}" for plan in plans[:5])
+        why = why or "the target is the only one"
         how = remedies.either("kinds={'COL': 'KIND'}", "--kind COL=KIND")
         raise DataError(f"no column is left to model ({why}). Declare a column to be used: {how}")
     every = (*source.notes, *notes)

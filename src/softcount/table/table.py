@@ -41,7 +41,7 @@ from softcount.table.text_columns import CELLS, Map, TextColumn
 
 ENOUGH = 3
 """Number of similar notes on columns from which they are merged into one."""
-NAMED = 8
+NAMED = 3
 """Most columns that such a note names."""
 ALIKE = (
     (re.compile(r"column (?P<name>.+?) (?P<more>is always .*): left out"), "never vary and are left out"),
@@ -84,7 +84,7 @@ Watch = Callable[["Table"], Callable[[Chunk], None] | None]
 """Called when a pass of a table begins; returns a function that is called with every chunk, or None."""
 MetThere = Callable[["Table", RowCoding, Mapping[Key, Wanted]], Sequence[PartFacts]]
 """Reads the parts of a table on other machines by a coding, and returns their facts."""
-OUTSIDE = "that the kind guessed for their column cannot hold were taken as no evidence"
+OUTSIDE = "that the kind guessed for their column cannot hold were treated as unknown"
 
 
 class Sides(Struct, frozen=True):
@@ -462,7 +462,7 @@ class Table:
             changed = anchored.as_kind(changed.field.kind, changed.field.why)
         name = wording.column(changed.key)
         if why.becomes is Becomes.WIDE:
-            return self._with_plan(changed, f"{name} has many levels: {why.reason}")
+            return self._with_plan(changed, f"{name} has many categories: {why.reason}")
         return self._with_plan(changed, f"{name} is read as {changed.field.kind}: {changed.field.why}")
 
     def _with_plan(self, changed: ColumnPlan, note: str | None = None) -> Table:
@@ -483,7 +483,7 @@ class Table:
         other = apart(OTHER, set(levels))
         more = f"{'at least ' if kept.at_least else ''}{kept.others:,}"
         note = (
-            f"{wording.column(plan.key)} has more than {plan.most_levels:,} levels: the most frequent are kept, "
+            f"{wording.column(plan.key)} has more than {plan.most_levels:,} categories: the most frequent are kept, "
             f"the rarest {more} share {other!r}"
         )
         return self._with_plan(replace(plan, capped=(*levels, other), field=replace(plan.field, wide=True)), note)

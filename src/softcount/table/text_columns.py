@@ -330,7 +330,7 @@ def _why_none(chosen: Any) -> str:
         return "every document is missing"
     if not len(chosen.columns):
         what = "a word has two or more letters or digits, unless (in Python) pattern or analyzer says otherwise"
-        return f"none in {chosen.n_documents:,} documents, stop words apart; {what}"
+        return f"none in {chosen.n_documents:,} documents, except for stop words; {what}"
     if chosen.unlabelled == len(chosen.columns):
         return f"the rows that have a label hold none of the {chosen.unlabelled:,} of the others; label rows that do"
     met = f"of {len(chosen.columns):,} different ones none is kept"

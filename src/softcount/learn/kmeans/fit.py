@@ -371,7 +371,7 @@ def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int],
     best = min(ended, key=lambda end: end.cost)
     better = move_centres(few, best, rng, most)
     agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
-    notes = [f"{agreed[0]} of {agreed[1]} starts reached the best."]
+    notes = [f"{agreed[0]} of {agreed[1]} initialisations reached the best."]
     if better is not best:
         notes.append("The best was found by moving a centre of the best start elsewhere.")
     if whole:

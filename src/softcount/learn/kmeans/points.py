@@ -172,7 +172,7 @@ def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -
     if np.isnan(cell):
         return DataError(
             f"{named(key)}, row {row + 1} is missing (NaN). k-means needs every cell. Leave the row or the column out, "
-            "or use GaussianMixture or Mixture, which take tables with holes as they are."
+            "or use GaussianMixture or Mixture, which accept missing cells."
         )
     return DataError(
         f"{named(key)}, row {row + 1} holds {cell}, which is at no distance from anything. "
