@@ -1251,7 +1251,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
-        """Draw the predictions for labelled rows, which should be rows that the model has not learned from.
+        """Draw the predictions for labelled rows. Use held-out rows: on training rows a model looks too good.
 
         Parameters
         ----------
