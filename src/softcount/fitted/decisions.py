@@ -241,10 +241,11 @@ class Threshold(Struct, frozen=True):
 
     def __str__(self) -> str:
         return (
-            f"{self.of!r} from a probability of {self.value:.4g} on ({self.wanted}): precision {self.precision:.3f}, "
-            f"recall {self.recall:.3f}, {100 * self.called:.1f} % of {self.rows:,} held-out rows get this class; "
-            f"each fold by the threshold of the others: precision {self.checked_precision:.3f}, "
-            f"recall {self.checked_recall:.3f}; the likeliest class: precision {self.usual_precision:.3f}, "
+            f"{self.of!r} if its probability is at least {self.value:.4g} ({self.wanted}): "
+            f"precision {self.precision:.3f}, recall {self.recall:.3f}, "
+            f"{100 * self.called:.1f} % of {self.rows:,} held-out rows get this class; "
+            f"thresholds chosen on the other folds: precision {self.checked_precision:.3f}, "
+            f"recall {self.checked_recall:.3f}; most probable class: precision {self.usual_precision:.3f}, "
             f"recall {self.usual_recall:.3f}"
         )
 
