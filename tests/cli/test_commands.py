@@ -327,3 +327,23 @@ def test_a_small_fit_loads_no_more_than_it_needs(folder, tmp_path, options):
     heavy |= {"concurrent.futures", "softcount.learn.search", "softcount.learn.kmeans"}
     assert done.returncode == 0 and "softcount.learn.known_classes" in done.stderr.decode().split()
     assert heavy & set(done.stderr.decode().split()) == set()
+
+
+def test_probabilities_in_csv_have_six_significant_digits_and_json_has_all(folder):
+    rows = sheet(run("predict", folder / "sorts.sc", folder / "fruit.csv").stdout)
+    exact = json.loads(run("predict", folder / "sorts.sc", folder / "fruit.csv", "--json").stdout)
+    for row, own in zip(rows, exact, strict=True):
+        for name in ("p(apple)", "p(banana)"):
+            assert float(row[name]) == float(f"{own[name]:.6g}")
+            assert len(row[name].partition("e")[0].replace(".", "").lstrip("0")) <= 6
+
+
+def test_a_picture_without_a_file_name_is_named_after_it(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "Wrote influence.svg" in run("plot", folder / "sorts.sc", "influence").stderr
+    assert (tmp_path / "influence.svg").read_text().startswith("<svg")
+
+
+def test_python_runs_the_package_as_the_command():
+    done = python("-m", "softcount", "fti")
+    assert done.returncode == 2 and b"Did you mean 'fit'?" in done.stderr

@@ -12,6 +12,7 @@ from cli.tables import write_table
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.report.fit import LINES, group_notes
+from softcount.report.page import LONGEST_LINE
 
 CLASSES = [f"kind{number}" for number in range(28)]
 
@@ -89,3 +90,52 @@ def test_notes_that_differ_in_names_and_numbers_are_one() -> None:
         "another",
     ]
     assert group_notes(["'a' and 'b' agree", "two agree", "'a' and 'b' agree"]) == ["'a' and 'b' agree", "two agree"]
+
+
+def printed(*words: str) -> str:
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_verdict_compares_with_the_best_single_model_and_the_baseline(folder: Path) -> None:
+    page = printed("fit", folder / "bicycles.csv", "--target", "type", "-o", folder / "m.sc")
+    names = [line.split("  ")[1] for line in page.splitlines()[2:6]]
+    assert names[0] == "this model" and names[1].startswith("best single model (")
+    assert names[2:] == ["standard naive Bayes", "class shares alone (baseline)"]
+
+
+def test_long_names_are_cut_and_only_commands_are_longer_than_a_line(tmp_path: Path) -> None:
+    rng, question = random.Random(2), "Which of the following would you choose, if you had to choose one of them"
+    rows = []
+    for _ in range(200):
+        kind = rng.choice(["the first of two classes with a long name", "the second of two classes with a long name"])
+        near = kind.upper() if rng.random() < 0.8 else "neither of the answers applies to the person"
+        rows.append([kind, near, "the same in every row of the table, however long it is", rng.choice("abc")])
+    write_table(tmp_path / "long.csv", rows, ("kind", *(f"{question}, {place}?" for place in range(2)), "x"))
+    page = printed("fit", tmp_path / "long.csv", "--target", "kind", "-o", tmp_path / "m.sc")
+    assert "Which of the following" in page and "…" in page
+    assert all(len(line) <= LONGEST_LINE for line in page.splitlines() if not line.startswith("  softcount "))
+
+
+def test_a_class_of_a_block_is_described_by_its_own_columns(tmp_path: Path) -> None:
+    rng, rows = random.Random(3), []
+    for place in range(400):
+        shared = rng.gauss(0, 1)
+        shift = 9 * (place % 2)
+        rows.append([f"{shared + rng.gauss(0, 0.2) + shift:.3f}", f"{shared + rng.gauss(0, 0.2):.3f}"])
+    write_table(tmp_path / "pair.csv", rows, ("far", "near"))
+    kind = ["--classes", "2", "--kind", "far,near=multinormal"]
+    page = printed("fit", tmp_path / "pair.csv", *kind, "-o", tmp_path / "m.sc")
+    lines = [line for line in page.splitlines() if line.startswith("  class ") and "%" in line]
+    assert len(lines) == 2 and all("far: mean " in line for line in lines)
+
+
+def test_a_number_below_zero_that_repeats_is_named_as_a_mark_of_missing(tmp_path: Path) -> None:
+    rows = [[f"{-200 if place % 5 == 0 else place % 13 + 0.5}", "ab"[place % 2]] for place in range(200)]
+    write_table(tmp_path / "marks.csv", rows, ("level", "kind"))
+    page = printed("fit", tmp_path / "marks.csv", "--target", "kind", "-o", tmp_path / "m.sc")
+    assert "column 'level' holds -200 in 40 cells" in page and "--missing -200" in page
+    rows = [[f"{place % 13 - 6}", "ab"[place % 2]] for place in range(200)]
+    write_table(tmp_path / "marks.csv", rows, ("level", "kind"))
+    assert "holds -" not in printed("fit", tmp_path / "marks.csv", "--target", "kind", "-o", tmp_path / "m.sc")

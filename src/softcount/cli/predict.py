@@ -349,7 +349,7 @@ def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
 def _refuse_beyond(rows: Iterable[int], n_rows: int) -> None:
     for row in rows:
         if row > n_rows:
-            raise DataError(f"there is no row {row}: the table has {n_rows:,}. Rows are counted from 1.")
+            raise DataError(f"there is no row {row}: the table has {n_rows:,} rows, counted from 1.")
 
 
 def explain_few(
