@@ -7,6 +7,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -327,3 +328,44 @@ def test_a_page_that_is_too_large_leaves_out_rare_categories_and_says_so(monkeyp
     assert "most frequent categories of a" in page.run("() => document.querySelector('.notes').textContent")
     shares = page.run("() => Array.from(softcount.engine.answer(softcount.state.evidence).shares[1])")
     assert sum(shares) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_many_classes_stand_in_the_order_of_their_probabilities(opened: Any) -> None:
+    rng = np.random.default_rng(0)
+    classes = [f"class-{k % 9}" for k in range(450)]
+    table = {
+        "shape": [f"shape {k % 9}" if rng.random() < 0.7 else "plain" for k in range(450)],
+        "size": rng.normal(0, 1, 450).tolist(),
+    }
+    page = opened(sc.NaiveBayes().fit(table, classes).explore().html).ready()
+    page.page.click('.card:has(h3:text-is("shape")) .bar:has(.name:text-is("shape 7"))')
+    names = page.run(
+        "() => [...document.querySelectorAll('#asked .bar')].map(x => x.querySelector('.name').textContent)"
+    )
+    parts = page.run("() => [...document.querySelectorAll('#asked .bar')].map(x => parseFloat(x.title.split(': ')[1]))")
+    assert names[0] == "class-7" and sorted(names) == sorted(set(classes))
+    assert parts == sorted(parts, reverse=True)
+    page.page.keyboard.press("Tab")
+    page.page.locator("#asked .bar").first.focus()
+    page.page.keyboard.press("ArrowDown")
+    assert page.run("() => document.activeElement.querySelector('.name').textContent") == names[1]
+
+
+def test_a_bar_that_is_set_leaves_the_histogram_in_sight(opened: Any) -> None:
+    size = np.random.default_rng(0).normal(0, 1, 400)
+    page = opened(sc.NaiveBayes().fit({"size": size.tolist()}, (size > 0).tolist()).explore().html).ready()
+    height = "x => Number(getComputedStyle(x).getPropertyValue('--p'))"
+    assert page.page.locator("#cards .plot.seen").count() > 0
+    page.page.click(bar("size", 4))
+    card = '.card:has(h3:text-is("size"))'
+    tallest = max(page.page.eval_on_selector_all(f"{card} .data", f"xs => xs.map({height})"))
+    drawn = page.page.eval_on_selector_all(f"{card} .fill", f"xs => xs.map({height})")
+    assert tallest > 0.4 and max(drawn) == 1
+
+
+def test_titles_name_the_table_and_the_target_or_else_the_model() -> None:
+    table = {"x": [1.5, 2.5, 3.5, 9.0] * 5, "kind": ["a", "b", "a", "c"] * 5}
+    model = sc.NaiveBayes().fit(pd.DataFrame({"x": table["x"]}), pd.Series(table["kind"], name="kind"))
+    assert "<h1>kind</h1>" in model.explore().html
+    assert "<h1>A mixture of 2 classes</h1>" in sc.Mixture(2, random_state=0).fit(table).explore().html
+    assert "<h1>Markov chain</h1>" in sc.MarkovChain().fit(["abab", "baab"]).explore().html

@@ -27,6 +27,7 @@ from softcount.fitted.network import FittedNet
 from softcount.fitted.network_rows import shown_cells
 from softcount.pictures.drawing import markup
 from softcount.pictures.text import format_count, format_list
+from softcount.report.classes import title_of as class_title
 from softcount.report.evaluation import list_figures
 from softcount.report.html import STYLE, content_policy, html_document, render_facts
 from softcount.report.page import Figure
@@ -136,26 +137,29 @@ def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: st
         document |= {"notes": [note, *document["notes"]], "elsewhere": False}
     held = None if rows is None else _first_rows(model, rows)
     # A frame in Python has no name; the file of the model often has that of the table.
-    title = "" if name == "model.sc" else Path(name).stem
+    kind, title = document.pop("model"), "" if name == "model.sc" else Path(name).stem
     if tables:
         title = subject_of(model, title)
     document |= {"facts": _facts(model, name)}
-    return ExplorePage(title or "Explorer", document, name, held)
+    return ExplorePage(title or kind, document, name, held)
 
 
 def describe_model(model: Any, given: TableSummary | None = None) -> dict[str, Any]:
     if isinstance(model, Fitted):
         found, warning = classes_document(model, given), model.dependence_warning()
         own = {"answers": model.answering_model, "notes": [*([warning] if warning else []), *found["notes"]]}
-        lead = f"{format_count(len(found['columns']), 'column')} and {found['target']['name']}"
-        return found | own | {"lead": lead}
+        target = found["target"]["name"] if model.target is not None else "the class"
+        lead = f"{format_count(len(found['columns']), 'column')} and {target}"
+        return found | own | {"lead": lead, "model": class_title(model)}
     if hasattr(model, "net"):
         found = network_document(model, given)
-        return found | {"lead": f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"}
+        lead = f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"
+        return found | {"lead": lead, "model": lead}
+    title = "Hidden Markov model" if hasattr(model, "fitted_") else "Markov chain"
     found = states_document(model.fitted_) if hasattr(model, "fitted_") else chain_document(model)
     steps = model.counts_.rows if hasattr(model, "fitted_") else model.counts_.steps
     learned = f", learned from {format_count(steps, 'step')}" if steps > 0 else ""
-    return found | {"lead": f"The first {found.pop('steps')} steps of a sequence{learned}"}
+    return found | {"lead": f"The first {found.pop('steps')} steps of a sequence{learned}", "model": title}
 
 
 def _facts(model: Any, name: str) -> list[Figure]:

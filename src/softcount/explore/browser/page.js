@@ -32,6 +32,7 @@ function sortedLevels({ levels, cuts }, shares) {
 
 const signed = (x) => Math.abs(x) < 0.005 ? "0.00" : `${x < 0 ? "−" : "+"}${Number.isFinite(x) ? Math.abs(x).toFixed(2) : "∞"}`;
 const MANY_LEVELS = 60;
+const FEW_LEVELS = 6;
 
 function startPage(engine, info) {
   const { variables } = engine;
@@ -271,9 +272,11 @@ function startPage(engine, info) {
     const number = variable.kind === "number";
     const seen = variable.data ?? before;
     const drawn = (own) => card.bars.map(({ cell }) => own[cell]);
-    const top = number ? Math.max(...drawn(shares), ...drawn(seen), 1e-300) : 1;
+    // One bar that is set would flatten the histogram behind it: such a bar ends at the top of the card.
+    const most = Math.max(...drawn(seen), 1e-300);
+    const top = number ? Math.max(most, Math.min(Math.max(...drawn(shares)), 2.2 * most)) : 1;
     for (const { bar, cell, fill, tick, edge, share } of card.bars) {
-      for (const part of [fill, edge]) if (part) part.style.setProperty("--p", (shares[cell] / top).toFixed(5));
+      for (const part of [fill, edge]) if (part) part.style.setProperty("--p", Math.min(shares[cell] / top, 1).toFixed(5));
       tick.style.setProperty("--p", (before[cell] / top).toFixed(5));
       if (variable.data) bar.firstChild.style.setProperty("--p", (seen[cell] / top).toFixed(5));
       if (share) share.textContent = percent(shares[cell]);
@@ -417,6 +420,7 @@ function startPage(engine, info) {
     const row = asks ? singleCells(variables, evidence, state.asked) : null;
     const mine = engine.predicted ? engine.predicted(evidence) : null;
     showShares(card, mine ?? shares);
+    sortBars(card, mine ?? shares);
     showReasons(evidence, mine);
     const others = info.model.answers;
     let source = others ? `Model: ${others}.` : "";
@@ -430,6 +434,21 @@ function startPage(engine, info) {
     at("source").textContent = source;
   }
 
+  /** Many classes stand in the order of their probabilities, so that the first are in sight. */
+  function sortBars(card, shares) {
+    const variable = variables[card.place];
+    if (variable.size <= FEW_LEVELS || variable.size > MANY_LEVELS || !variable.levels) return;
+    const order = sortedLevels(variable, shares);
+    if (card.bars.every(({ cell }, at) => cell === order[at])) return;
+    const focused = document.activeElement;
+    const list = card.bars[0].bar.parentElement;
+    card.bars.sort((a, b) => order.indexOf(a.cell) - order.indexOf(b.cell));
+    list.append(...card.bars.map(({ bar }) => bar));
+    if (list.contains(focused)) focused.focus();
+    else list.scrollTop = 0;
+    card.bars.forEach(({ bar }, at) => (bar.tabIndex = at ? -1 : 0));
+  }
+
   async function askServer(card, row) {
     const number = waiting;
     let problem = "";
@@ -437,7 +456,10 @@ function startPage(engine, info) {
       const answer = await fetch("/predict", { method: "POST", headers: { "X-Softcount-Token": info.asking.token }, body: JSON.stringify(row) });
       if (answer.ok) {
         const shares = Object.values(await answer.json());
-        if (number === waiting) showShares(card, shares);
+        if (number === waiting) {
+          showShares(card, shares);
+          sortBars(card, shares);
+        }
       } else problem = await answer.text();
     } catch {
       problem = "The server no longer answers.";
