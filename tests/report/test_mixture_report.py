@@ -15,6 +15,7 @@ from html_checks import checked
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.fitted.explain import decision_grid, most_separating
+from softcount.pictures.chart import Bars, Line
 from softcount.report.page import Picture
 
 
@@ -106,3 +107,12 @@ def test_a_hundred_columns_and_twenty_classes_stay_small() -> None:
     table |= {f"level {k}": rng.choice(list("abcdefgh"), 400).tolist() for k in range(50)}
     labels = [f"class {k % 20}" for k in range(400)]
     assert len(sc.NaiveBayes().fit(table, labels).report(table, labels).html) <= 1_000_000
+
+
+def test_the_curves_of_a_mixture_add_up_to_the_histogram_behind_them(mixture: Any) -> None:
+    charts = {x.title: x.chart for x in mixture.report(blobs()).page.blocks if isinstance(x, Picture)}
+    marks = charts["0"].marks
+    lines = [mark for mark in marks if isinstance(mark, Line)]
+    total = sum(float(np.trapezoid(line.y, line.x)) for line in lines)
+    bars = sum(float((np.asarray(mark.ends) * mark.thick).sum()) for mark in marks if isinstance(mark, Bars))
+    assert len(lines) == 2 and 0.9 < total <= 1.0 and abs(total - bars) < 0.06

@@ -126,7 +126,8 @@ def add_legend(drawing: Drawing, names: Sequence[str], at: Point, width: float, 
     """Add each class's name after a square in its tone, or a piece of its line; return the height of it all."""
     x, y = 0.0, 0.0
     for place, name in enumerate(names):
-        text = fit_text(name, min(width - 20, 300 if lines or len(names) <= 4 else 150), SMALL)
+        most = width if len(names) == 1 else 300 if lines or len(names) <= 4 else 150
+        text = fit_text(name, min(width - 20, most), SMALL)
         sample = 20.0 if lines else 10.0
         needed = sample + 4 + text_width(text, SMALL) + 12
         if x > 0 and x + needed > width:

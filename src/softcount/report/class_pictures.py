@@ -387,11 +387,16 @@ def add_shapes(
             shape = column_shape(fitted, key)
         except DataError:  # a family that cannot be asked about one column
             continue
-        described = shape, shown, shape.heights[order], redaction
+        heights = shape.heights[order]
+        scaled = shape.levels is None and fitted.classes is None and len(order) > 1
+        if scaled:  # the curves of a mixture add up to the histogram behind them
+            heights = heights * fitted.row_shares[order, None]
+        described = shape, shown, heights, redaction
         seen = None if table is None or not redaction.shows_cells else table.column(key)
         reading = ""
         if shape.levels is None and seen is not None:
             curves = "Curves: the fitted density in each class." if len(order) > 1 else "Curve: the fitted density."
+            curves = "Curves: the fitted density of each class, times its share." if scaled else curves
             reading = f"{curves} Grey bars: all rows."
         if shape.levels is not None and len(order) > GROUPED_CLASSES:
             levels = redaction.levels(key, shape.levels)

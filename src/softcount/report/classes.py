@@ -453,7 +453,7 @@ def _add_rows(page: Page, view: View) -> None:
             page.line("no row is shown: this report is redacted")
             return
         if rows is None:
-            page.line("give the report a table to see rows explained: softcount report MODEL DATA -o report.html")
+            page.line("To see rows explained, give the report a table: softcount report MODEL DATA -o report.html")
             return
         if view.fitted.n_groups > 1 and view.findings is not None:
             if view.fitted.classes is None:
