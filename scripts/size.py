@@ -23,10 +23,10 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "softcount"
 LIMITS = Path(__file__).with_suffix(".json")
 
-SCORERS = {"ensemble", "weights", "linear", "aode", "calibration"}
-"""Optional fields of a fitted model, each of which changes how rows are scored."""
-MODEL = re.compile(r"(Fitted|Star|Net|Chain|States|Centres|Pool)[A-Za-z]*$")
-"""Names of classes of models, which code outside the model should not ask for."""
+SCORERS = {"scorer", "ensemble", "calibration"}
+"""The field of a fitted model that says how rows are scored, and its optional parts."""
+MODEL = re.compile(r"(Fitted|Star|Net|Chain|States|Centres|Ensemble|Scorer|ColumnWeights|LinearWeights)[A-Za-z]*$")
+"""Names of classes of models and scorers, which code outside the model should not ask for."""
 CODEC = re.compile(r"(_part|_files?|filing|saving)\.py$")
 """Names of modules that turn one kind of record into a file entry and back by hand."""
 

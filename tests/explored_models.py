@@ -16,6 +16,7 @@ from softcount.classify.encode import EncodedRows, level_sizes, measured_count
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
+from softcount.fitted.ensemble_scorers import EnsembleScorer
 
 
 class Explored(NamedTuple):
@@ -191,7 +192,7 @@ def all_ways() -> Explored:
     members = [next(iter(recipe.fit(training, recipe.settings(training)[:1]))) for recipe in RECIPES.values()]
     weights = np.linspace(0.1, 0.4, len(members))
     ensemble = Ensemble(tuple(RECIPES), tuple(members), weights, np.array([0.1, -0.2, 0.05]))
-    fitted.model.fitted_ = replace(model, ensemble=ensemble)
+    fitted.model.fitted_ = replace(model, scorer=EnsembleScorer(ensemble))
     return fitted
 
 

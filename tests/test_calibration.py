@@ -25,7 +25,7 @@ from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate import calibrate
 from softcount.evaluate.calibrate import HeldOut, calibration_of
 from softcount.files import read, write
-from softcount.fitted.fitted import (
+from softcount.fitted.calibration import (
     BINS,
     Bin,
     Calibration,
@@ -345,7 +345,7 @@ def test_a_saved_model_is_calibrated_the_same(name, method, tmp_path):
 
 def point_array(document, part):
     """The name of the array of odds or shares of the first curve."""
-    return document["calibration"]["curves"][0][part]["array"]
+    return document["scorer"]["calibration"]["curves"][0][part]["array"]
 
 
 def curve(make, part="share"):
@@ -361,7 +361,7 @@ def odds(make):
 
 
 def said(**what):
-    return lambda document, stored: document["calibration"].update(what)
+    return lambda document, stored: document["scorer"]["calibration"].update(what)
 
 
 SPOILT = {
@@ -375,8 +375,8 @@ SPOILT = {
     "no such method": said(method="platt"),
     "a temperature beside curves": said(temperature=2.0),
     "a curve too few": said(curves=[]),
-    "a curve too many": lambda document, stored: document["calibration"]["curves"].extend(
-        document["calibration"]["curves"]
+    "a curve too many": lambda document, stored: document["scorer"]["calibration"]["curves"].extend(
+        document["scorer"]["calibration"]["curves"]
     ),
     "curves that are not there": said(curves=[{"odds": {"array": "x"}, "share": {"array": "y"}}]),
     "no rows": said(rows=0),
@@ -413,7 +413,7 @@ def test_a_calibration_that_makes_no_sense_is_refused(name, sound, tmp_path):
 def test_a_temperature_that_is_none_is_refused(degrees, tmp_path):
     sc.NaiveBayes(kinds=LOUD, calibration="temperature").fit(FRAME, Y).save(tmp_path / "m.sc")
     document, stored = read(tmp_path / "m.sc")
-    document["calibration"]["temperature"] = degrees
+    document["scorer"]["calibration"]["temperature"] = degrees
     write(tmp_path / "spoilt.sc", document, stored)
     with pytest.raises(ModelFileError, match="calibration"):
         sc.load(tmp_path / "spoilt.sc")
@@ -421,7 +421,7 @@ def test_a_temperature_that_is_none_is_refused(degrees, tmp_path):
 
 def test_a_file_without_a_calibration_is_of_a_model_without(tmp_path):
     sc.NaiveBayes(kinds=LOUD).fit(FRAME, Y).save(tmp_path / "m.sc")
-    assert "calibration" not in read(tmp_path / "m.sc")[0]
+    assert "scorer" not in read(tmp_path / "m.sc")[0]
     assert sc.load(tmp_path / "m.sc").calibration_ is None
 
 

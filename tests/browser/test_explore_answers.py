@@ -15,6 +15,7 @@ from explained import contributions
 from explored_models import MODELS, STARS, TEXTS, Explored, random_rows, tempered
 from softcount.explore import make_explorer as page_of
 from softcount.explore.classes import ensemble_document
+from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.run.local import Runner
 
 
@@ -160,14 +161,14 @@ def test_calibrated_probabilities_are_those_of_predict(way: str, classes: int, o
 def test_a_classifier_predicts_in_the_page_as_in_the_library(opened: Any) -> None:
     """By every way that a classifier may choose, each the only member of an ensemble and all together."""
     fitted = MODELS["all_ways"]().model.fitted_
-    rows, ensemble = random_rows(MODELS["all_ways"]().rows, 200, seed=9), fitted.ensemble
+    rows, ensemble = random_rows(MODELS["all_ways"]().rows, 200, seed=9), fitted.scorer.ensemble
     whole, table, evidences = page_of(fitted), fitted.table(rows), []
     for kept in [*range(len(ensemble.members)), slice(None)]:
         chosen = slice(kept, kept + 1) if isinstance(kept, int) else kept
         some = replace(
             ensemble, members=ensemble.members[chosen], weights=ensemble.weights[chosen], names=ensemble.names[chosen]
         )
-        changed = replace(fitted, ensemble=some)
+        changed = replace(fitted, scorer=EnsembleScorer(some))
         page = opened(replace(whole, document=whole.document | {"ensemble": ensemble_document(changed)}).html).ready()
         evidences = evidences or [as_evidence(variables_of(page), row) for row in rows.to_dict("records")]
         found = asked(page, "e => Array.from(softcount.engine.predicted(e, 0))", evidences)

@@ -200,7 +200,7 @@ def test_senseless_files_are_refused(tmp_path, part):
     model = sc.AODE().fit(*table(40))
     model.save(tmp_path / "m.sc")
     document, arrays = read(tmp_path / "m.sc")
-    stars = document["aode"]
+    stars = document["scorer"]["counts"]
     if part in COUNTS:
         name = (stars["pairs"]["counts"] if part == "pairs" else stars[part])["array"]
         arrays[name] = -1.0 - arrays[name]
@@ -221,7 +221,7 @@ def test_columns_of_too_many_cells_stand_under_the_class_alone(monkeypatch):
     frame, label = table(120)
     monkeypatch.setattr(aode, "MOST_BYTES", 2 * 8 * 10 * 8)
     model = sc.AODE(cuts={"price": [0.5, 1.0, 2.0]}).fit(frame.drop(columns="doors"), label)
-    assert model.fitted_.aode.pairs.counts.nbytes <= 2 * 8 * 10 * 8
+    assert model.fitted_.scorer.counts.pairs.counts.nbytes <= 2 * 8 * 10 * 8
     assert any("price" in note and "pairs with" in note and "class alone" in note for note in model.notes_)
     proba = model.predict_proba(frame)
     logs = pd.DataFrame(model.explain(frame)).select_dtypes("number").sum(axis=1)

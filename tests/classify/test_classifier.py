@@ -155,7 +155,7 @@ def test_what_is_saved_is_what_is_loaded(fitted, tmp_path):
 
 def _senseless(arrays, document):
     """Changes after which a file makes no sense, by what is changed."""
-    ensemble = document["ensemble"]
+    ensemble = document["scorer"]["ensemble"]
     weights, bias = ensemble["weights"]["array"], ensemble["bias"]["array"]
     tables = next(member for member in ensemble["members"] if member["kind"] == "tables")
     coefficients = tables["coefficients"]["array"]

@@ -41,7 +41,7 @@ def fitted():
 def test_scores_are_weighted_parts_of_the_model_without_weights(fitted):
     model, frame, label = fitted
     plain = contributions(sc.NaiveBayes(KINDS).fit(frame, label).explain(frame, "no"))
-    bias = model.fitted_.weights.bias
+    bias = model.fitted_.scorer.intercept
     weights = model.column_weights_
     assert len(weights) == 6
     names = {
@@ -109,7 +109,7 @@ def test_saved_is_loaded_and_senseless_weights_are_refused(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
     assert loaded.column_weights_ == model.column_weights_
     document, arrays = read(tmp_path / "model.sc")
-    name = document["column_weights"]["weights"]["array"]
+    name = document["scorer"]["weights"]["array"]
     for wrong in (-arrays[name], arrays[name][:-1], arrays[name] * np.nan):
         write(tmp_path / "bad.sc", document, {**arrays, name: wrong})
         with pytest.raises(ModelFileError):

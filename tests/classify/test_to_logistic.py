@@ -55,12 +55,14 @@ def test_explanations_add_up_and_saved_is_loaded(fitted, tmp_path):
     assert partner.score(frame, y) >= naive.score(frame, y) - 0.02
 
 
-@pytest.mark.parametrize("spoil", [{"bias": np.array([np.nan, 0, 0])}, {"penalty": -1.0}, {"bias": np.zeros(7)}])
+@pytest.mark.parametrize(
+    "spoil", [{"intercept": np.array([np.nan, 0, 0])}, {"penalty": -1.0}, {"intercept": np.zeros(7)}]
+)
 def test_a_file_of_senseless_weights_is_refused(fitted, spoil, tmp_path):
     frame, y, naive = fitted
     partner = naive.to_logistic(frame, y)
-    own = replace(partner.fitted_.linear, **spoil)
-    partner.fitted_ = replace(partner.fitted_, linear=own)
+    own = replace(partner.fitted_.scorer, **spoil)
+    partner.fitted_ = replace(partner.fitted_, scorer=own)
     partner.save(tmp_path / "bad.softcount")
     with pytest.raises(sc.ModelFileError):
         sc.load(tmp_path / "bad.softcount")
@@ -109,14 +111,14 @@ def test_weight_two_is_the_row_twice_on_any_number_of_threads():
     one = sc.NaiveBayes(KINDS, n_jobs=1).fit(frame, y, weights).to_logistic(frame, y, weights)
     other, labels = frame.iloc[twice], y[twice]
     two = sc.NaiveBayes(KINDS, n_jobs=2).fit(other, labels).to_logistic(other, labels)
-    assert one.fitted_.linear.penalty == two.fitted_.linear.penalty
+    assert one.fitted_.scorer.penalty == two.fitted_.scorer.penalty
     np.testing.assert_allclose(one.predict_proba(frame), two.predict_proba(frame), atol=1e-5)
 
 
 def test_rows_added_later_drop_the_weights_and_say_so(fitted):
     frame, y, naive = fitted
     merged = naive.to_logistic(frame, y).merge(naive)
-    assert merged.fitted_.linear is None
+    assert merged.fitted_.scorer.has_density
     assert any("to_logistic again" in note for note in merged.fitted_.notes)
 
 

@@ -226,7 +226,7 @@ def test_a_file_whose_words_make_no_sense_is_refused(part, mixed, tmp_path):
     model = mixed[0]
     model.save(tmp_path / "model.sc")
     document, arrays = archive.read(tmp_path / "model.sc")
-    words = next(one for one in document["ensemble"]["members"] if one["kind"] == "words")
+    words = next(one for one in document["scorer"]["ensemble"]["members"] if one["kind"] == "words")
     if part == "counts":
         words["scale"]["counts"] = 1
     elif part == "coefficients":

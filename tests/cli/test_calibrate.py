@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import softcount
 from softcount.cli import main
-from softcount.fitted.fitted import Bin, Calibration
+from softcount.fitted.calibration import Bin, Calibration
 from softcount.report.evaluation import add_calibration, calibration_record
 from softcount.report.page import Page, render_text
 

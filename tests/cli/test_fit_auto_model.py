@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import softcount as sc
 from softcount.cli import main
-from softcount.estimators.classifier import DROPPED
+from softcount.fitted.ensemble_scorers import EnsembleScorer
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_what_was_chosen_is_said_saved_and_used(table, tmp_path):
     assert "Classifier for same: 2 classes" in told.output
     assert "pairwise interactions" in told.output
     model = sc.load(tmp_path / "model.sc")
-    assert model.fitted_.ensemble.names == ("pairwise interactions",)
+    assert model.ensemble_.names == ("pairwise interactions",)
     predicted = run("predict", tmp_path / "model.sc", table)
     assert predicted.exit_code == 0
     rows = [line.split(",")[0] for line in predicted.stdout.splitlines()[1:]]
@@ -97,6 +97,6 @@ def test_merged_models_tell_classes_by_the_counts_of_both_and_say_so(table, tmp_
     assert told.exit_code == 0, told.output
     both, plain = sc.load(tmp_path / "both.sc"), sc.load(tmp_path / "plain.sc")
     assert isinstance(both, sc.Classifier) and both.ensemble_ is None
-    assert [note for note in both.notes_ if "nsemble" in note] == [DROPPED]
+    assert [note for note in both.notes_ if "nsemble" in note] == [EnsembleScorer.dropped]
     frame = pd.read_csv(table).drop(columns="same")
     np.testing.assert_allclose(both.predict_proba(frame), plain.merge(plain).predict_proba(frame), rtol=1e-12)

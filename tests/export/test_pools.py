@@ -20,6 +20,7 @@ from softcount.classify.recipes import RECIPES
 from softcount.evaluate.folds import known_rows
 from softcount.export.onnx_graph import as_onnx
 from softcount.export.sql_query import as_sql
+from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.run.local import Threads
 
 
@@ -76,7 +77,7 @@ def pooled(members: tuple[Any, dict[str, Any]], names: list[str]) -> Any:
     ensemble = replace(
         model.ensemble_, names=tuple(names), members=tuple(found[name] for name in names), weights=weights
     )
-    model.fitted_ = replace(model.fitted_, ensemble=replace(ensemble, bias=np.array([0.1, 0.0, -0.2])))
+    model.fitted_ = replace(model.fitted_, scorer=EnsembleScorer(replace(ensemble, bias=np.array([0.1, 0.0, -0.2]))))
     return model
 
 
@@ -100,7 +101,7 @@ def test_discriminant_analysis_of_four_columns_fits_the_parser_of_sqlite(power: 
     columns = (np.exp(3 * X) if power else X).T
     cells: Cells = {name: column.tolist() for name, column in zip("abcd", columns, strict=True)}
     model = sc.Classifier(n_jobs=1).fit(pa.table(cells), y)
-    assert "discriminant analysis" in model.fitted_.ensemble.names
+    assert "discriminant analysis" in model.ensemble_.names
     for place, column in enumerate(cells.values()):
         column[:] = [None if row >> place & 1 and row < 32 else x for row, x in enumerate(column)]
     asked = numbered(cells)
@@ -139,11 +140,11 @@ def test_a_text_that_only_counts_as_there_is_exported() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = sc.Classifier(kinds={"note": "text"}).fit({**cells, "note": list(map(" ".join, notes))}, labels)
-    pool = model.fitted_.ensemble
+    pool = model.ensemble_
     kept = [place for place, member in enumerate(pool.members) if not isinstance(member, WordModel)]
     names, members = (tuple(part[place] for place in kept) for part in (pool.names, pool.members))
     pool = replace(pool, names=names, members=members, weights=pool.weights[kept])
-    model.fitted_ = replace(model.fitted_, ensemble=pool)
+    model.fitted_ = replace(model.fitted_, scorer=EnsembleScorer(pool))
     assert pool.sparse is not None and pool.sparse.presence[-1].any()
     for dialect in ("duckdb", "sqlite"):
         check = as_sql(model, dialect, "rows", ())[1]

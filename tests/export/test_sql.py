@@ -356,7 +356,7 @@ def difference(model: Any, dialect: str = "sqlite") -> float:
 def test_calibration_is_exported(calibration: str, classes: int) -> None:
     X, y = iris()
     model = sc.NaiveBayes(calibration=calibration).fit(X[y < classes, :2], y[y < classes])
-    assert model.fitted_.calibration is not None and difference(model) <= CLOSE
+    assert model.calibration_ is not None and difference(model) <= CLOSE
 
 
 def test_weights_of_columns_and_of_features_are_exported(people: Any) -> None:

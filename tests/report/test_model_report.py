@@ -22,6 +22,7 @@ from softcount.classify.recipes import RECIPES
 from softcount.cli import main
 from softcount.demo import table_path
 from softcount.estimators.result_frames import arrow_of as arrow
+from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.fitted.explain import nomogram_of
 from softcount.pictures.chart import Bars
 from softcount.report import report as reports
@@ -81,7 +82,7 @@ def classifier_of(*names: str) -> Any:
     training = Training(rows, labels, np.ones(len(labels)), fitted.n_groups, sizes, measured)
     members = tuple(next(iter(RECIPES[x].fit(training, RECIPES[x].settings(training)[-1:]))) for x in names)
     ensemble = Ensemble(names, members, np.linspace(0.3, 0.9, len(names)), np.array([0.1, -0.2, 0.3]))
-    model.fitted_ = replace(fitted, ensemble=ensemble)
+    model.fitted_ = replace(fitted, scorer=EnsembleScorer(ensemble))
     return model
 
 

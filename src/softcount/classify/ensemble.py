@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from softcount.classify import recipes
 from softcount.classify.encode import EncodedRows, column_keys
+from softcount.classify.formulas import MemberColumns
 from softcount.classify.logistic import contrast_classes
-from softcount.classify.members import Additive, Member, Training, WordModel, log_tables
+from softcount.classify.members import Additive, Aode, Member, Training, WordModel, log_tables
+from softcount.core.formulas import Formula, Once, formula, merge_terms, smallest, total
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
 from softcount.run.local import Runner, one_blas_thread
@@ -151,6 +153,60 @@ class Ensemble(Struct, frozen=True, eq=False):
             if isinstance(member, WordModel):
                 found += weight * member.word_parts(text, bag)
         return found
+
+    def log_proba(self, schema: Schema, table: Table, runner: Runner) -> np.ndarray:
+        """(rows x classes) log-probabilities of the classes of a table's rows."""
+
+        def work(task: Callable[[], Chunk]) -> np.ndarray:
+            rows = EncodedRows.of(schema, [task()])
+            places = [np.arange(a, min(a + AT_ONCE, len(rows))) for a in range(0, len(rows), AT_ONCE)]
+            parts = [log_posteriors(self.scores(rows.take(place))) for place in places]
+            return np.concatenate(parts) if parts else np.empty((0, len(self.bias)))
+
+        with one_blas_thread():
+            parts = list(runner.map(work, table.tasks()))
+        return np.concatenate(parts) if parts else np.empty((0, len(self.bias)))
+
+    def score_columns(
+        self, schema: Schema, texts: Sequence[Key], chunk: Chunk
+    ) -> tuple[dict[Key, np.ndarray], np.ndarray]:
+        """Contributions of the columns, in the order of the table, and what no column adds."""
+        parts, rest = self.parts(EncodedRows.of(schema, [chunk]))
+        found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
+        order = [spec.key for spec in schema.used if spec.key in found]
+        return {key: found[key] for key in order or found}, rest
+
+    def formula(self, columns: MemberColumns) -> list[Formula]:
+        """Terms whose sum is the score."""
+        terms: list[Formula] = [formula(self.bias)]
+        words: list[Formula] = []
+        for member, weight in zip(self.members, self.weights.tolist(), strict=True):
+            own = words if isinstance(member, WordModel) else terms
+            own += member.formula(columns, weight)
+        if self.sparse is not None:
+            # The terms count by the share of the evidence that a row has, the rest comes from single columns.
+            single, classes = self.sparse.member, len(self.bias)
+            each = np.tile(self.sparse.presence[:, None], classes)
+            known = [columns.if_known(place, single.cuts, own) for place, own in enumerate(each) if own.any()]
+            share = Once(smallest(total(known), formula(1.0)))
+            rest = total(merge_terms(single.formula(columns, 1.0)))
+            terms = [total(merge_terms(terms)) * share, rest * (formula(1.0) - share)]
+        return merge_terms([*terms, *words])
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the scores depend on the words of a text, or on whether there is one."""
+        texts = self.sparse is not None and bool(self.sparse.presence[len(self.sparse.member.cuts.sizes) :].any())
+        return texts or any(isinstance(member, WordModel) for member in self.members)
+
+    @property
+    def pair_cells(self) -> int:
+        """Numbers in tables of pairs of columns with a second parent."""
+        return sum(member.given.size for member in self.members if isinstance(member, Aode))
+
+
+AT_ONCE = 8192
+"""Rows that are scored at a time."""
 
 
 class HeldScores(Struct, frozen=True, eq=False):
@@ -519,33 +575,3 @@ def _is_far_worse(member: Member, logs: np.ndarray, training: Training, out: np.
     mean = float(heavy @ more / heavy.sum())
     error = float(np.sqrt(heavy**2 @ (more - mean) ** 2)) / float(heavy.sum())
     return not mean <= max(FAR_WORSE, 5.0 * error)
-
-
-# Predictions of the ensemble for the rows of a table.
-
-AT_ONCE = 8192
-"""Rows that are scored at a time."""
-
-
-def score_table(ensemble: Ensemble, schema: Schema, table: Table, runner: Runner) -> np.ndarray:
-    """(rows x classes) log-probability of each class given the row."""
-
-    def work(task: Callable[[], Chunk]) -> np.ndarray:
-        rows = EncodedRows.of(schema, [task()])
-        places = [np.arange(a, min(a + AT_ONCE, len(rows))) for a in range(0, len(rows), AT_ONCE)]
-        parts = [log_posteriors(ensemble.scores(rows.take(place))) for place in places]
-        return np.concatenate(parts) if parts else np.empty((0, len(ensemble.bias)))
-
-    with one_blas_thread():
-        parts = list(runner.map(work, table.tasks()))
-    return np.concatenate(parts) if parts else np.empty((0, len(ensemble.bias)))
-
-
-def score_columns(
-    ensemble: Ensemble, schema: Schema, texts: Sequence[Key], chunk: Chunk
-) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-    """Contributions of the columns, in the order of the table, and what no column adds."""
-    parts, rest = ensemble.parts(EncodedRows.of(schema, [chunk]))
-    found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
-    order = [spec.key for spec in schema.used if spec.key in found]
-    return {key: found[key] for key in order or found}, rest

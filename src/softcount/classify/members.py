@@ -12,9 +12,23 @@ from msgspec.structs import replace
 
 from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, standards
 from softcount.classify.features import Indicators, PairCounts, Terms
+from softcount.classify.formulas import AodeMean, MemberColumns, standardise
 from softcount.classify.logistic import spread
+from softcount.core.formulas import (
+    Apply,
+    BlockDensity,
+    Formula,
+    LookUp,
+    WordsCode,
+    formula,
+    largest,
+    log,
+    normal_density,
+    unless_missing,
+)
 from softcount.core.special import log_of, log_sum_exp, times_log
 from softcount.table.discretise import PointTable, by_class_each
+from softcount.table.schema import Key
 
 
 def log_shares(sizes: np.ndarray) -> np.ndarray:
@@ -95,6 +109,11 @@ class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
             rest[rows] = constants
         return found, rest
 
+    def formula(self, keys: tuple[Key, ...], weight: float) -> list[Formula]:
+        form = {"mean": self.means, "covariance": self.covariances}
+        cells = tuple(standardise(self.scale, place, key) for place, key in enumerate(keys))
+        return [BlockDensity(form, keys, cells) * weight] if keys else []
+
     def _patterns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, ShrunkBlock]]:
         """Rows with the same known columns, and the block of these columns."""
         there = ~np.isnan(numbers)
@@ -151,6 +170,14 @@ class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="norm
         rows = self.scale.of(numbers)[:, :, None]
         found = -0.5 * ((rows - self.means.T) ** 2 / self.variances.T + np.log(self.variances.T))
         return np.where(np.isnan(rows), 0.0, found), np.zeros((len(numbers), len(self.means)))
+
+    def formula(self, keys: tuple[Key, ...], weight: float) -> list[Formula]:
+        deviations = np.sqrt(self.variances)
+        bells = [
+            normal_density(standardise(self.scale, place, key), self.means[:, place], deviations[:, place])
+            for place, key in enumerate(keys)
+        ]
+        return [unless_missing(key, bell * weight) for key, bell in zip(keys, bells, strict=True)]
 
 
 # Training rows, with what several members share: bins, codes, counts of pairs.
@@ -377,6 +404,14 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
             found[:, column] += numbers[:, column, None] * coefficients[1 + self.terms.width + column]
         return found, np.tile(coefficients[0], (len(rows), 1))
 
+    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
+        coefficients = weight * spread(self.coefficients)
+        found = [formula(coefficients[0]), *columns.tables(self.cuts, self.terms, coefficients[1:])]
+        for place, slope in enumerate(coefficients[1 + self.terms.width :]):
+            key = columns.keys[place]
+            found.append(unless_missing(key, standardise(self.scale, place, key, FARTHEST) * slope))
+        return found
+
 
 class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
     """Some numbers as normals, correlated or not, and every other column as a table."""
@@ -404,6 +439,11 @@ class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="blo
         for place, (column,) in enumerate(self.terms.columns):
             found[:, column] += self.tables[places[:, place]]
         return found, rest + self.shares
+
+    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
+        tables = columns.tables(self.cuts, self.terms, weight * self.tables)
+        keys = tuple(columns.keys[place] for place in self.columns.tolist())
+        return [formula(weight * self.shares), *tables, *self.block.formula(keys, weight)]
 
 
 class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
@@ -487,8 +527,16 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
             rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
         return found, rest
 
+    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
+        codes = tuple(columns.code(column, self.cuts) for (column,) in self.terms.columns)
+        return [AodeMean(codes, self.terms, self.shares, self.alone, self.given) * weight]
+
 
 # A member for text columns.
+
+
+SHORTEST = 0.25
+"""The square of a document's length, below any that has a word: what weighs least is log(2) squared, or .48."""
 
 
 class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
@@ -528,10 +576,30 @@ class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
         own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
         return spread(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
 
+    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
+        scale = self.scale
+        found: list[Formula] = [formula(weight * spread(self.coefficients[:1])[0])]
+        each = scale.of_each(spread(self.coefficients)[1 : 1 + scale.width])
+        for place, key in enumerate(columns.texts):
+            factors, coefficients = scale.factors[place][1:, None], weight * each[place][1:]
+            if scale.counts:
+                found.append(LookUp(WordsCode(key, "times"), coefficients * factors))
+                continue
+            words = LookUp(WordsCode(key, "log"), coefficients * factors)
+            squares = largest([LookUp(WordsCode(key, "square"), factors**2), formula(SHORTEST)])
+            found.append(words * Apply("exp", (log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
+            slopes = weight * spread(self.lengths)[place]
+            if slopes.any():
+                words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
+                length = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])
+                found.append(unless_missing(key, length * slopes))
+        return found
+
 
 Member = Additive | NormalsAndTables | Aode | WordModel
 """A fitted member.
 
 `by_column`: the model is a sum over columns. `scores(rows)`: (rows x classes) log-posteriors up to a constant.
 `parts(rows)`: (rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
+`formula(columns, weight)`: terms whose sum is `weight` times the scores.
 """

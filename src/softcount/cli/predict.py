@@ -317,7 +317,7 @@ def few_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
     called = dict(zip(map(str, fitted.names), names, strict=True))
     page = Page()
     for row in few:
-        add_reasons(page, row, called, fitted.calibration is not None)
+        add_reasons(page, row, called, fitted.scorer.is_calibrated)
         for found, document in row.words:
             add_moved_words(page, found, document, names)
     return page

@@ -27,6 +27,12 @@ def log_of(x: ArrayLike) -> np.ndarray:
         return np.asarray(np.log(x))
 
 
+def log_ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the difference of two logs; 0 if both are infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(one - other, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
 def log_sum_exp(a: ArrayLike, axis: int | None = None) -> Number:
     """Return the logarithm of the sum of exponentials along an axis; -inf for no terms, or if all are -inf.
 

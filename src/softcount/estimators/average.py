@@ -218,7 +218,7 @@ class ClassMember(AverageMember):
                 f"{self.name} was learned in one pass, which does not compute the likelihood of its rows. "
                 "Give them too: sc.average(models, X=X, y=y)."
             )
-        plain = replace(plain, calibration=None)
+        plain = replace(plain, scorer=replace(plain.scorer, calibration=None))
         table = self.model._closed(rows.X)
         with Threads(self.model.n_jobs) as threads:
             logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)

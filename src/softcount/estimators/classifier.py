@@ -15,7 +15,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
 from softcount.estimators.parameters import Parameter, varied
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.aode import AodePlan, merge_aode, with_aode
+from softcount.evaluate.aode import AodePlan, aode_counts, merge_aode, with_aode
 from softcount.evaluate.warnings import strong_pairs
 from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
@@ -27,14 +27,6 @@ from softcount.table.schema import Key
 
 if TYPE_CHECKING:
     from softcount.classify.ensemble import Ensemble
-
-DROPPED = "The ensemble was dropped: rows were added or removed after the fit. Fit all rows at once to learn it again."
-
-ENSEMBLE_NOTES = (
-    "Ensemble: ", "Using standard naive Bayes alone", "The ensemble was trained on", "Cross-validation made no errors",
-    "Held-out figures use the row weights",
-)  # fmt: skip
-"""How notes begin that are about the ensemble."""
 
 
 class Classifier(ClassEstimator):
@@ -97,40 +89,8 @@ class Classifier(ClassEstimator):
     def _measure(self, fitted: Fitted, table: Table) -> Fitted:
         return replace(fitted, dependent=strong_pairs(fitted, reread(table, fitted.schema)))
 
-    def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
-        ensembles = self.fitted_.ensemble is not None or other.ensemble is not None
-        super()._join(other, sign, grow)
-        if ensembles:
-            ends, inside = " and is left out.", " rows repeat an earlier row. "
-            kept = [
-                note
-                for note in self.fitted_.notes
-                if not (note.startswith((*ENSEMBLE_NOTES, DROPPED)) or note.endswith(ends) or inside in note)
-            ]
-            self._keep(replace(self.fitted_, ensemble=None, notes=[*kept, DROPPED]))
-
-    def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients of the log-odds if naive Bayes alone predicts the classes and is linear.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_classes, n_features)
-            Coefficients. Each number is a feature, and each category one of its own.
-        intercept : ndarray of shape (n_classes,)
-            Intercepts: the softmax of `x @ coef.T + intercept` is the probability of the classes.
-
-        Raises
-        ------
-        DataError
-            If the ensemble has other members, or the log-odds are not linear.
-        """
-        if self.ensemble_ is not None:
-            names = " and ".join(self.ensemble_.names)
-            raise DataError(f"to_linear needs naive Bayes, but this model predicts with {names}.")
-        return super().to_linear()
-
     ensemble_: Ensemble | None = attribute(
-        "ensemble", "Ensemble that predicts: its members and their weights. None if naive Bayes predicts alone."
+        "scorer.ensemble", "Ensemble that predicts: its members and their weights. None if naive Bayes predicts alone."
     )
 
     @property
@@ -231,15 +191,13 @@ class AODE(ClassEstimator):
         return ClassRequest(plan, classes=classes, aode=AodePlan(setting, edges))
 
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
-        assert fitted.aode is not None
         found = super()._with_classes(fitted, classes)
         old, new = (AodeLayout.of(part.schema, part.names) for part in (fitted, found))
-        return with_aode(found, fitted.aode.rebase(old, new))
+        return with_aode(found, aode_counts(fitted).rebase(old, new))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         mine = self.fitted_
-        if other.aode is None:
-            raise DataError("AODE can only be merged with AODE.")
+        aode_counts(other)  # raises an error if it is another model
         super()._join(other, sign, grow)
         self._keep(merge_aode(mine, other, self.fitted_, sign))
 
@@ -247,10 +205,5 @@ class AODE(ClassEstimator):
     def cuts_(self) -> dict[Key, np.ndarray]:
         """Bin edges of each column of numbers."""
         fitted = self._fitted
-        assert fitted.aode is not None
         keys = column_keys(fitted.schema)[: measured_count(fitted.schema)]
-        return dict(zip(keys, fitted.aode.cuts.edges, strict=False))
-
-    def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """Raise an error: AODE is not linear."""
-        raise DataError("to_linear needs naive Bayes, but this model predicts with AODE.")
+        return dict(zip(keys, aode_counts(fitted).cuts.edges, strict=False))

@@ -23,15 +23,17 @@ from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.calibrate import calibrated_on, uncalibrated
+from softcount.evaluate.calibrate import calibrated_on
 from softcount.evaluate.logistic import logistic
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
 from softcount.evaluate.scores import Evaluation, evaluate_rows, label_places, lift_of, rarer, scored_rows
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
 from softcount.fitted import decisions
-from softcount.fitted.explain import Quadratic, linear_form, quadratic_form
-from softcount.fitted.fitted import Calibration, Fitted
+from softcount.fitted.calibration import Calibration
+from softcount.fitted.explain import Quadratic, quadratic_form
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.scorers import UNCALIBRATED, Scorer
 from softcount.learn.em import Stop
 from softcount.learn.known_classes import faded, joined, with_classes
 from softcount.learn.settings import Plan
@@ -44,10 +46,6 @@ from softcount.table.schema import BLANK, Key, Kind, Schema
 from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
 
-DROPPED = "the weights of logistic regression were dropped: rows were added or taken away. Call to_logistic again."
-UNWEIGHED = (
-    "the columns' weights were dropped: rows were added or taken away after the fit. Fit all at once to learn them."
-)
 NO_CLASSES = "requires y to be passed, but the target y is None. Without classes, use Mixture: it finds them."
 
 
@@ -262,12 +260,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """Keep the model of both tables, or of its own without the rows of the other."""
         mine, self._training = self.fitted_, None
         both = joined(mine, other, self._class_plan(mine.target), sign, grow)
-        both = uncalibrated(both, mine.calibration or other.calibration)
-        if both.weights is not None or other.weights is not None:
-            both = replace(both, weights=None, notes=[*both.notes, UNWEIGHED])
-        if both.linear is not None or other.linear is not None:
-            both = replace(both, linear=None, notes=[*both.notes, DROPPED])
-        self._keep(both)
+        notes = other.scorer.update_notes(mine.scorer.update_notes(both.notes))
+        self._keep(replace(both, scorer=Scorer(), notes=notes))
 
     def merge(self, other: ClassEstimator) -> Self:
         """Return a new model with the counts of both.
@@ -670,7 +664,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     # -- what was learned
 
     calibration_: Calibration | None = attribute(
-        "calibration",
+        "scorer.calibration",
         "Correction of the probabilities, with the log-loss of held-out rows before and after it; None if "
         "there is none.",
     )
@@ -689,19 +683,19 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         AttributeError
             If the model was fitted without `calibration`.
         """
-        if self.fitted_.calibration is None:
+        found = self.calibration_
+        if found is None:
             raise AttributeError("only a model fitted with calibration has a reliability table.")
-        return self._result(arrow_lines([asdict(part) for part in self.fitted_.calibration.after]))
+        return self._result(arrow_lines([asdict(part) for part in found.after]))
 
     @property
     def column_weights_(self) -> dict[Key, float]:
         """Weight of every column in the prediction of the class; 1 if no weights were learned."""
-        leaves, found = self._fitted.model.leaves, self._fitted.weights
-        weights = [1.0] * len(leaves) if found is None else found.weights.tolist()
+        leaves, weights = self._fitted.model.leaves, self._fitted.scorer.leaf_weights(self._fitted).tolist()
         return {leaf.key: weight for leaf, weight in zip(leaves, weights, strict=True)}
 
     n_iter_: int = attribute(
-        lambda fitted: max((fitted.linear or fitted).n_iter, 1),
+        lambda fitted: max(fitted.scorer.iterations(fitted), 1),
         "Number of iterations of EM over rows without a label; 1 if every label is known. Of `to_logistic`, "
         "its iterations.",
     )
@@ -728,7 +722,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         DataError
             If the log-odds are not linear.
         """
-        return linear_form(self._fitted)
+        fitted: Fitted = self._fitted
+        return fitted.scorer.linear_form(fitted)
 
     def to_quadratic(self, c1: Any = None, c2: Any = None) -> Quadratic:
         """Return the log-odds of two classes as a quadratic function of the values, if every column is normal.
@@ -756,8 +751,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> [round(root, 3) for root in model.to_quadratic().roots]
         [5.0]
         """
-        if self._fitted.learned_weights is not None:
-            raise DataError("to_quadratic is of naive Bayes as it is: fit with weights=None, and without to_logistic.")
+        self._fitted.scorer.check_quadratic()
         if (c1 is None or c2 is None) and len(self.classes_) != 2:
             raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
@@ -816,13 +810,12 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> partner.predict(X[:4])
         array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
         """
-        if self._fitted.weights is not None or self.fitted_.ensemble is not None:
-            raise DataError("to_logistic is of plain naive Bayes: fit NaiveBayes without weights=.")
+        self._fitted.scorer.check_logistic()
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
         X = inputs.opened(X, self._missing())
         data, weights = inputs.checked(self, X, reset=False), inputs.weights_of(sample_weight, X)
-        plain = replace(self.fitted_, linear=None)
+        plain = replace(self.fitted_, scorer=Scorer())
         codes = inputs.codes_among(X, y, self._names(), every=True)
         table = plain.table(data, labels=codes, weights=weights)
         with Threads(self.n_jobs) as threads:
@@ -900,17 +893,17 @@ class NaiveBayes(ClassEstimator):
         request = super()._request(plan, classes, parts)
         if parts:
             return request
-        return replace(request, calibration=self.calibration, column_weights=self.weights is not None)
+        return replace(request, calibration=self.calibration, column_weights=bool(self.weights))
 
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
     ) -> Fitted:
         fitted = super()._learn(X, y, sample_weight, parts, earlier)
-        return uncalibrated(fitted, self.calibration) if parts and earlier is None else fitted
+        return fitted.with_notes(UNCALIBRATED) if self.calibration and parts and earlier is None else fitted
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.weights is not None and self.calibration is not None:
+        if self.weights and self.calibration:
             raise DataError("weights='columns' is learned from held-out rows itself: leave calibration out.")
 
 

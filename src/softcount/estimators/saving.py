@@ -130,12 +130,8 @@ def suitable_estimator(fitted: Any) -> Any:
         estimator = softcount.BayesNet(net.graph.edges, hidden, cut=cuts, **shared)
     elif fitted.classes is None:
         estimator = softcount.Mixture(fitted.n_groups, **shared)
-    elif fitted.aode is not None:
-        estimator = softcount.AODE(prior=fitted.aode.setting.concentration)
-    elif fitted.ensemble is not None:
-        estimator = softcount.Classifier(prior=fitted.prior)
     else:
-        estimator = softcount.NaiveBayes(**shared)
+        estimator = getattr(softcount, fitted.scorer.estimator)(**fitted.scorer.estimator_settings(fitted))
     estimator._keep(fitted)
     return estimator
 

@@ -16,6 +16,7 @@ from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.evaluate.folds import KnownRows, class_places, known_rows
 from softcount.evaluate.ranking import ScoredRows
+from softcount.fitted.ensemble_scorers import AodeScorer
 from softcount.fitted.fitted import Fitted
 from softcount.run.local import Runner, one_blas_thread
 from softcount.sources import wording
@@ -85,25 +86,31 @@ def with_aode(fitted: Fitted, counts: AodeCounts) -> Fitted:
         names = and_others([keys[column] for column in counts.unpaired])
         lines.append(f"pairs with {names} would take too much memory: these columns depend on the class alone.")
     notes = [note for note in fitted.notes if not note.startswith((NOTE, "pairs with "))]
-    return replace(fitted, aode=counts, ensemble=counts.ensemble(), notes=[*notes, *lines])
+    return replace(fitted, scorer=AodeScorer(counts), notes=[*notes, *lines])
 
 
 NOTE = "AODE over"
 
 
+def aode_counts(fitted: Fitted) -> AodeCounts:
+    if not isinstance(fitted.scorer, AodeScorer):
+        raise DataError("AODE can only be merged with AODE.")
+    return fitted.scorer.counts
+
+
 def merge_aode(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitted:
     """The merged model with the counts of both added, or one subtracted."""
-    assert left.aode is not None and right.aode is not None
+    counts, others = aode_counts(left), aode_counts(right)
     new = AodeLayout.of(both.schema, both.names)
     old, other = (AodeLayout.of(part.schema, part.names) for part in (left, right))
-    edges = dict(zip(other.keys[: other.measured], right.aode.cuts.edges, strict=False))
-    for key, own in zip(old.keys[: old.measured], left.aode.cuts.edges, strict=False):
+    edges = dict(zip(other.keys[: other.measured], others.cuts.edges, strict=False))
+    for key, own in zip(old.keys[: old.measured], counts.cuts.edges, strict=False):
         if key in edges and not np.array_equal(own, edges[key]):
             raise DataError(
                 f"{wording.column(key)} has different bins in the two models, so their counts cannot be added. "
                 "Fit the second with cuts=first.cuts_, or add its rows by partial_fit."
             )
-    mine, theirs = left.aode.rebase(old, new), right.aode.rebase(other, new)
+    mine, theirs = counts.rebase(old, new), others.rebase(other, new)
     shared = {new.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
     mine, theirs = mine.select_pairs(shared, new), theirs.select_pairs(shared, new)
     return with_aode(both, mine.add(theirs, sign))

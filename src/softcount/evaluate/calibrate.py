@@ -14,19 +14,20 @@ from softcount.core.special import brent_root
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.evaluate.ranking import label_places
-from softcount.fitted.fitted import (
+from softcount.fitted.calibration import (
     FARTHEST,
     METHODS,
     Bin,
     Calibration,
     Curve,
-    Fitted,
     bin_sums,
     bins_of,
     curved,
     log_odds,
     log_softened,
 )
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.scorers import CALIBRATION_NOTES
 from softcount.learn.settings import Plan, retyping
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
@@ -37,7 +38,6 @@ Correction = float | tuple[Curve, ...]
 FOLDS = 5
 MOST_CELLS = 20_000_000
 """Rows times classes; of longer tables a random part of the rows is used."""
-DROPPED = "not calibrated: rows were added or removed after the fit. Fit all at once, or call calibrate(X, y)."
 COLDEST, HOTTEST = 0.05, 1e5
 """Range of temperatures."""
 SMALLEST = 1e-15
@@ -113,25 +113,13 @@ def calibrated_on(
     logs = log_softened(joint[kept], 1.0).astype(np.float32)
     folds = np.arange(len(logs)) % FOLDS
     found = calibration_of(HeldOut(logs, labels[kept], weights[kept], folds), method)
-    return _with_calibration(replace(fitted, notes=_silent(fitted.notes)), found)
-
-
-def uncalibrated(fitted: Fitted, was: Any) -> Fitted:
-    """The model without its calibration, and a note if it `was` or should be calibrated: counts add, a correction does
-    not.
-    """
-    if was is None:
-        return fitted
-    return replace(fitted, calibration=None, notes=[*_silent(fitted.notes), DROPPED])
-
-
-def _silent(notes: Sequence[str]) -> list[str]:
-    """Notes without those about a calibration."""
-    return [note for note in notes if note != STAYS and not note.startswith(("calibrated on", "not calibrated"))]
+    notes = [note for note in fitted.notes if not note.startswith(CALIBRATION_NOTES)]
+    return _with_calibration(replace(fitted, notes=notes), found)
 
 
 def _with_calibration(fitted: Fitted, found: Calibration) -> Fitted:
-    return replace(fitted, calibration=found).with_notes(*([STAYS] if found.temperature == UNBOUND else []))
+    scorer = replace(fitted.scorer, calibration=found)
+    return replace(fitted, scorer=scorer).with_notes(*([STAYS] if found.temperature == UNBOUND else []))
 
 
 def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, method: str) -> list[Correction] | None:

@@ -18,9 +18,9 @@ from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldModels, fold_models
-from softcount.fitted.fitted import ColumnWeights, Fitted
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.scorers import ColumnWeights, bounded
 from softcount.learn.settings import Plan, retyping
-from softcount.models.star import bounded
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -121,7 +121,7 @@ def fit_column_weights(
     dropped = found.weights < NOTHING
     keys = [leaf.key for leaf, gone in zip(fitted.model.leaves, dropped, strict=True) if gone]
     weights = ColumnWeights(np.where(dropped, 0.0, found.weights), found.bias, penalty)
-    fitted = replace(fitted, weights=weights)
+    fitted = replace(fitted, scorer=weights)
     return fitted.with_notes(f"columns of weight 0: {', '.join(map(repr, keys))}.") if keys else fitted
 
 

@@ -20,8 +20,8 @@ from softcount.classify.recipes import temper
 from softcount.core.lazy import sparse
 from softcount.core.special import log_of
 from softcount.errors import DataError
-from softcount.fitted.explain import linear_form
-from softcount.fitted.fitted import Fitted, LinearWeights
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.scorers import LinearWeights
 from softcount.models.nodes import Node, Params
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
@@ -74,7 +74,7 @@ class LinearRows(Struct, frozen=True, eq=False, dict=True):
 
 def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0) -> Fitted:
     """The model with the weights of a logistic regression that is learned from a labelled table."""
-    linear_form(fitted)  # raises an error that names the column that is not linear
+    fitted.scorer.linear_form(fitted)  # raises an error that names the column that is not linear
     rows = linear_rows(fitted, table, runner)
     if len(np.unique(rows.labels)) < 2:
         raise DataError("logistic regression needs labelled rows of at least two classes.")
@@ -84,7 +84,7 @@ def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0)
     natural = rows.basis @ found[1:]
     weights = tuple(np.ascontiguousarray(natural[a:b].T) for a, b in pairwise(rows.ends))
     own = LinearWeights(weights, found[0], penalty, n_iter)
-    return replace(fitted, linear=own, calibration=None).with_notes(*notes)
+    return replace(fitted, scorer=own).with_notes(*notes)
 
 
 def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:

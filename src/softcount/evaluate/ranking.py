@@ -10,8 +10,8 @@ from msgspec import Struct, field
 
 from softcount.core.ranges import Amount, NotNegative, Positive, Share
 from softcount.errors import DataError
+from softcount.fitted.calibration import Bin, calibration_error
 from softcount.fitted.decisions import Threshold, called
-from softcount.fitted.fitted import Bin, calibration_error
 
 RATES = ("precision", "recall")
 PARTS = 10

@@ -17,9 +17,10 @@ from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.evaluate.ranking import PARTS, LiftLine, Ranking, ScoredRows
 from softcount.evaluate.ranking import Evaluation as Evaluation
 from softcount.evaluate.ranking import label_places as label_places
+from softcount.fitted.calibration import BINS, bin_sums, bins_of
 from softcount.fitted.classes import cells
 from softcount.fitted.decisions import cheapest
-from softcount.fitted.fitted import BINS, Fitted, bin_sums, bins_of
+from softcount.fitted.fitted import Fitted
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
 from softcount.run.local import Runner, Threads, total

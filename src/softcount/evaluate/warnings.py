@@ -68,7 +68,7 @@ def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
 def _cause(fitted: Fitted, others: Sequence[str]) -> str:
     """The likeliest reason, and the remedy."""
     rows, ensemble = fitted.group_rows, remedies.either("Classifier", "--model auto")
-    if fitted.ensemble is not None:
+    if not fitted.scorer.is_naive:
         return "The columns may carry no information on the classes, or there are too few rows to find it."
     if rows.sum() < 2 * FEW_ROWS * len(rows):
         return f"Likeliest cause: few rows, {rows.sum() / len(rows):.1f} per class."
@@ -129,13 +129,13 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
         return [], None
     keys, counting, apart, whole, some = found
     # The ensemble has notes on what it leaves out, so that only strong pairs are needed: some rows show them.
-    pairing = counting if fitted.ensemble is None else some
+    pairing = counting if fitted.scorer.is_naive else some
     worth = list(_worth_saying(dependent_pairs(pairing, 0), fitted, keys))
     strong = _strong(worth, keys)
     if not whole:
         return [], strong
     notes = _notes_on_class(counting, keys, apart)
-    pairs = [] if fitted.ensemble is not None else _pair_notes(worth, keys, counting)
+    pairs = _pair_notes(worth, keys, counting) if fitted.scorer.is_naive else []
     if pairs:
         notes += [*pairs, f"{REMEDY}: " + remedies.either("BayesNet.tan(X, y)", "--net tan")]
     return notes, strong

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from softcount.classify.members import Aode, WordModel
 from softcount.core.special import log_of, softmax_rows
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
-from softcount.export.scoring_plan import ensemble_terms
 from softcount.families.text import WordFigures
 from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
 from softcount.fitted.fitted import Fitted
@@ -29,7 +27,7 @@ def classes_document(model: Fitted, given: TableSummary | None = None) -> Docume
 
     `given` is the summary of the table that came with the model, for histograms.
     """
-    if model.linear is not None:
+    if not model.scorer.has_ranges:
         raise DataError(
             "this model predicts by logistic regression, which gives sets and ranges no probability. "
             "Explore the naive Bayes that the weights were learned on."
@@ -37,11 +35,11 @@ def classes_document(model: Fitted, given: TableSummary | None = None) -> Docume
     if model.bag:
         raise DataError("the model is of one sparse block of counts, whose columns cannot be asked for.")
     names, leaves = labels_in(model), model.model.leaves
-    weights = np.ones(len(leaves)) if model.weights is None else model.weights.weights
+    scorer = model.scorer
     columns: list[Document] = []
     blocks: list[Document] = []
     left_out: list[str] = []
-    for leaf, weight in zip(leaves, weights, strict=True):
+    for leaf, weight in zip(leaves, scorer.leaf_weights(model), strict=True):
         own = list(_columns(model, leaf, names, given))
         if not own or None in own:
             left_out += [names[key] for key in leaf.columns]
@@ -50,33 +48,32 @@ def classes_document(model: Fitted, given: TableSummary | None = None) -> Docume
         if block is not None:
             blocks.append(block | {"columns": list(range(len(columns), len(columns) + len(own)))})
         columns += [column | {"weight": float(weight)} for column in own if column is not None]
-    start = log_of(model.shares) if model.weights is None else model.weights.bias
-    ensemble = None if model.ensemble is None else ensemble_document(model)
+    ensemble = ensemble_document(model)
     calibration: Document | None = None
-    if model.calibration is not None and model.calibration.temperature is not None:
-        calibration = {"temperature": model.calibration.temperature}
-    elif model.calibration is not None:
-        curves = model.calibration.curves
+    if scorer.calibration and scorer.calibration.curves:
+        curves = scorer.calibration.curves
         calibration = {"curves": [{"odds": pack(curve.odds), "share": pack(curve.share)} for curve in curves]}
+    elif scorer.calibration:
+        calibration = {"temperature": scorer.calibration.temperature}
     target = name_apart(model, CLASS if model.target is None else model.target)
     return {
         "kind": "star",
         "target": {"name": target, **level_document(model.names)},
-        "start": pack(start),
+        "start": pack(scorer.bias(model)),
         "columns": columns,
         "blocks": blocks,
         "notes": [*_notes(model, ensemble), *note_left_out(left_out)],
-        "dense": model.weights is None,
+        "dense": scorer.has_density,
         "ensemble": ensemble,
-        "asks": model.ensemble is not None and ensemble is None,
+        "asks": bool(scorer.ensemble) and not ensemble,
         "calibration": calibration,
     }
 
 
 def _notes(model: Fitted, ensemble: Document | None) -> Iterator[str]:
-    if model.ensemble is not None and ensemble is None:
+    if model.scorer.ensemble and not ensemble:
         yield "The ensemble of the classifier is too large for this page, so naive Bayes answers; `predict` may differ."
-    if model.weights is not None:
+    if not model.scorer.has_density:
         yield "Columns have learned weights, so what is given has no probability."
 
 
@@ -163,21 +160,21 @@ ENSEMBLE_LIMIT = 1_500_000
 
 def ensemble_document(model: Fitted) -> Document | None:
     """Describe the terms of the ensemble's score and their columns; None if a page cannot compute them."""
-    assert model.ensemble is not None
-    stars = [member for member in model.ensemble.members if isinstance(member, Aode)]
-    texts = model.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
+    ensemble = model.scorer.ensemble
     # Four bytes for each number and a third more for being text.
-    if sum(own.given.size for own in stars) * 16 / 3 > ENSEMBLE_LIMIT:
+    if not ensemble or ensemble.pair_cells * 16 / 3 > ENSEMBLE_LIMIT:
         return None
-    if any(not _readable(model.schema[key].reading) for key in texts):
-        return None
-    names = labels_in(model)
-    columns, terms = ensemble_terms(model)
+    score, names = model.scorer.formula(model), labels_in(model)
+    levels: dict[str, list[str]] = {}
+    for key in score.columns:
+        spec = model.schema[key]
+        if not _readable(spec.reading):
+            return None
+        levels[names[key]] = [] if key in model.texts else [str(level) for level in spec.levels]
     return {
         "classes": model.n_groups,
-        "levels": {names[key]: [str(level) for level in model.schema[key].levels] for key in columns.keys}
-        | {names[key]: [] for key in texts},
-        "terms": [formula_document(term, names) for term in terms],
+        "levels": levels,
+        "terms": [formula_document(term, names) for term in score.terms],
     }
 
 

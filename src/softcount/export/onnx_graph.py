@@ -11,10 +11,10 @@ import numpy as np
 from msgspec.structs import replace
 
 import softcount
+from softcount.classify.formulas import AodeMean
 from softcount.core import formulas as fm
 from softcount.errors import DataError, import_extra
 from softcount.export.scoring_plan import (
-    AodeMean,
     DrawnRows,
     ExportCheck,
     Exported,
@@ -26,7 +26,7 @@ from softcount.export.scoring_plan import (
 )
 from softcount.export.sql_formulas import refuse_words
 from softcount.families.setting import IMPOSSIBLE
-from softcount.fitted.fitted import Curve
+from softcount.fitted.calibration import Curve
 from softcount.sources.frames import number_words
 from softcount.table.schema import Key, Kind, apart
 
@@ -188,8 +188,8 @@ class OnnxGraph:
 
 def _aode_mean(graph: OnnxGraph, of: AodeMean) -> str:
     """One-hot cells times the table of every class give the sums for all parents, of which the known ones are kept."""
-    stars, node, known = of.stars, graph.node, graph.known
-    ends = [*stars.terms.offsets.tolist(), stars.terms.width]
+    node, known = graph.node, graph.known
+    ends = [*of.terms.offsets.tolist(), of.terms.width]
     each = []
     for parent, code in enumerate(of.codes):  # the place of its cell among those of all columns; 0 if it is unknown
         own, first, size = graph.code(code), ends[parent], ends[parent + 1] - ends[parent]
@@ -199,11 +199,11 @@ def _aode_mean(graph: OnnxGraph, of: AodeMean) -> str:
         each.append(node("Where", there, node("Add", own, known([[first - 1]], LONG)), known([[0]], LONG)))
     places = node("Concat", *each, axis=1)
     ones = node("Cast", node("GreaterOrEqual", places, known([[0]], LONG)), to=11)
-    shape = node("Concat", node("Shape", places, end=1), known([stars.terms.width], LONG), axis=0)
+    shape = node("Concat", node("Shape", places, end=1), known([of.terms.width], LONG), axis=0)
     zeros = node("Expand", known([[0.0]]), shape)
     cells = node("Unsqueeze", node("ScatterElements", zeros, places, ones, axis=1), known([0], LONG))
-    sums = node("MatMul", cells, known(fm.clamp(stars.given)))
-    table = fm.clamp(stars.shares[:, None] + stars.alone)
+    sums = node("MatMul", cells, known(fm.clamp(of.given)))
+    table = fm.clamp(of.shares[:, None] + of.alone)
     table[:, 0] = fm.CLAMPED
     sums = node("Add", sums, known(table[:, None]))
     every = node("Shape", node("ReduceMax", sums, axes=[2], keepdims=1))
@@ -219,7 +219,7 @@ def _aode_mean(graph: OnnxGraph, of: AodeMean) -> str:
     mean = node("Sub", node("Add", node("Squeeze", top, last), whole), shared)
     mean, count = (node("Transpose", each, perm=[1, 0]) for each in (mean, count))
     none = node("Equal", count, known([[0.0]]))
-    return node("Where", none, graph.write(fm.formula(stars.shares)), mean)
+    return node("Where", none, graph.write(fm.formula(of.shares)), mean)
 
 
 def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
@@ -367,7 +367,7 @@ def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
     impossible = graph.node("Or", impossible, graph.node("IsNaN", top))
     if plan.finish == "highest":
         return _predict(graph, plan, joint, impossible), None
-    curves = () if plan.calibration is None else plan.calibration.curves
+    curves = plan.calibration.curves if plan.calibration else ()
     if curves:
         if len(curves) == 1:
             second = _curve(graph, _odds(graph, joint, 1, [0]), curves[0])
@@ -378,7 +378,7 @@ def _finish(graph: OnnxGraph, plan: ScoringPlan) -> tuple[str, str | None]:
             shares = graph.node("Concat", *(_curve(graph, *pair) for pair in zip(odds, curves, strict=True)), axis=1)
     else:
         off = graph.node("Sub", joint, top)
-        if plan.calibration is not None and plan.calibration.temperature is not None:
+        if plan.calibration:
             off = graph.node("Div", off, graph.known([[plan.calibration.temperature]]))
         shares = graph.node("Exp", off)
     whole = graph.node("ReduceSum", shares, graph.known([1], LONG), keepdims=1)

@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
 
-from softcount.classify.encode import LARGEST, Binning, NumberScale, column_keys, measured_count, number_count
-from softcount.classify.features import Terms
-from softcount.classify.logistic import spread
-from softcount.classify.members import FARTHEST, Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.core import remedies
-from softcount.core.formulas import (
-    CLAMPED,
-    Apply,
-    BlockDensity,
-    Cell,
-    Choose,
-    Code,
-    CombinedCode,
-    Compare,
-    Formula,
-    IntervalCode,
-    LevelCode,
-    LookUp,
-    Once,
-    Whole,
-    WordsCode,
-    clamp,
-    clip,
-    formula,
-    largest,
-    log,
-    merge_terms,
-    normal_density,
-    smallest,
-    total,
-    unless_missing,
-)
-from softcount.core.special import log_of
+from softcount.core.formulas import Cell, Formula, formula, total
 from softcount.errors import DataError
-from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.answers import drawn, labels_in
-from softcount.fitted.fitted import Calibration, Fitted
-from softcount.models.nodes import Node
-from softcount.models.star import LOWEST, Star, WeighedStar
+from softcount.fitted.calibration import Calibration
+from softcount.fitted.fitted import Fitted
+from softcount.fitted.scorers import not_exported
+from softcount.models.star import Star
 from softcount.run.local import Threads
 from softcount.sources.frames import number_words
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_plain, write_cell
@@ -146,33 +114,14 @@ def plan_of(model: Any) -> ScoringPlan:
             "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
             "Fit a table whose columns have names, or the texts themselves."
         )
-    if model.ensemble is None:
-        return scoring_plan(model)
-    columns, terms = ensemble_terms(model)
-    sparse = model.ensemble.sparse
-    texts = columns.texts if any(isinstance(member, WordModel) for member in model.ensemble.members) else ()
-    if sparse is not None and sparse.presence[len(columns.keys) :].any():  # whether a text is there counts
-        texts = columns.texts
-    numbered = columns.keys[measured_count(model.schema) : columns.numbers]
-    inputs = input_columns(model, (*columns.keys, *texts), numbered)
-    return ScoringPlan(tuple(inputs), tuple(terms), tuple(model.names), calibration=model.calibration)
+    return scoring_plan(model)
 
 
 def scoring_plan(model: Fitted) -> ScoringPlan:
-    """The plan of naive Bayes or a mixture; an error names a column that has no formula."""
-    learned = model.learned_weights
-    bias = log_of(model.shares) if learned is None else learned.bias
-    scaled, params, terms = _scales(model), model.params, []
-    for place, leaf in enumerate(model.model.leaves):
-        sizes = [len(model.schema[key].levels) for key in leaf.columns]
-        if model.linear is not None:
-            found = leaf.family.weighted_formula(model.linear.weights[place], leaf.setting, leaf.columns, sizes)
-        else:
-            found = leaf.family.formula(params[leaf.key], leaf.columns, sizes)
-        terms.append(_term(leaf, found, scaled.get(leaf.key)))
-    columns = input_columns(model, [key for leaf in model.model.leaves for key in leaf.columns])
-    whole = (formula(bias), *terms)
-    return ScoringPlan(tuple(columns), whole, tuple(model.names), calibration=model.calibration)
+    """The plan of a model of classes; an error names a column that has no formula."""
+    score = model.scorer.formula(model)
+    columns = input_columns(model, score.columns, score.valued)
+    return ScoringPlan(tuple(columns), score.terms, tuple(model.names), calibration=model.scorer.calibration)
 
 
 def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> ScoringPlan:
@@ -187,42 +136,6 @@ def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> Scorin
     return ScoringPlan(columns, (score,), tuple(range(len(centres))), "highest")
 
 
-def _scales(model: Fitted) -> dict[Key, tuple[float, bool]]:
-    """By column the weight of its log-density, and whether that is bounded first; empty if columns have no weights."""
-    telling = model.telling
-    if not isinstance(telling, WeighedStar):
-        return {}
-    compiled = telling.compile(model.estimates)
-    weights = dict(zip((leaf.key for leaf in telling.star.leaves), telling.weights.tolist(), strict=True))
-    stacks = zip(telling.star.stacks, compiled[1:], strict=True)
-    return {node.key: (weights[node.key], own is not None) for stack, (_, own) in stacks for node in stack.nodes}
-
-
-def _term(leaf: Node, found: Formula | None, scaled: tuple[float, bool] | None) -> Formula:
-    """The score of a leaf, 0 if its cells are missing."""
-    if found is None:
-        raise refused(leaf.key, f"is {leaf.family.title}", "has no formula without special functions")
-    if not leaf.family.block and not isinstance(found, LookUp):
-        found = unless_missing(leaf.columns[0], found)
-    if scaled is None:
-        return found
-    weight, bounded = scaled
-    if bounded and leaf.family.words_of(leaf.setting) is not None:
-        raise refused(leaf.key, f"is {leaf.family.title}", "with a weight has words that are impossible in some class")
-    if isinstance(found, LookUp):
-        return LookUp(found.code, clamp(weight * (np.maximum(found.table, LOWEST) if bounded else found.table)))
-    return (Apply("largest", (found, formula(LOWEST))) if bounded else found) * weight
-
-
-def refused(key: Key, what: str, why: str) -> DataError:
-    """The error about a column that cannot be exported."""
-    first = key[0] if isinstance(key, tuple) else key
-    return DataError(
-        f"column {key!r} {what}, which {why}: the model cannot be exported. "
-        f"Fit again with {remedies.estimate_mean()} or another kind, or without it: {remedies.kind(first, 'ignore')}"
-    )
-
-
 def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()) -> list[InputColumn]:
     """How these columns of a model are read."""
     names, schema, found = labels_in(model), model.schema, []
@@ -230,11 +143,11 @@ def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()
         spec = schema[key]
         form = None if is_plain(spec.written) else spec.written
         if form is not None and not spec.kind.numeric:
-            raise refused(key, f"holds {form.description}", "other programs read otherwise")
+            raise not_exported(key, f"holds {form.description}", "other programs read otherwise")
         if spec.kind is Kind.TEXT:
             reading = spec.reading or Reading()
             if reading.analyzer == "steps":
-                raise refused(key, "holds sequences", "only Softcount counts the steps of")
+                raise not_exported(key, "holds sequences", "only Softcount counts the steps of")
             asked = () if set(schema.missing) == set(MISSING) else ("", *map(str.strip, schema.missing))
             found.append(InputColumn(key, names[key], asked, tuple(spec.levels), spec.kind, reading=reading))
             continue
@@ -273,178 +186,6 @@ def plain_names(names: Sequence[Any]) -> Mapping[str, Any]:
         if all(type(name) is kind for name in own):
             return {"type": kind, "values": own}
     return {"type": str, "values": list(labels(own).values())}
-
-
-# -- ensembles
-
-
-class AodeMean(Whole, Struct, frozen=True, eq=False):
-    """The logarithm of the mean over the stars of all columns; `codes` are those of parents."""
-
-    stars: Aode
-    codes: tuple[Code, ...]
-
-    @cached_property
-    def out(self) -> Formula:
-        """The logarithm of the mean over the parents that are known; the shares of the classes if none is.
-
-        Each parent has the joint log-probability of class and row, which is impossible if the parent is missing.
-        """
-        if not self.codes:
-            return formula(self.stars.shares)
-        ends = [*self.stars.terms.offsets.tolist(), self.stars.terms.width]
-        cells = [slice(ends[place], ends[place + 1]) for place in range(len(self.codes))]
-        stars: list[Formula] = []
-        impossible, nothing = np.full(len(self.stars.shares), CLAMPED), np.zeros(len(self.stars.shares))
-        for parent, (code, own) in enumerate(zip(self.codes, cells, strict=True)):
-            table = self.stars.shares[:, None] + self.stars.alone[:, own]
-            terms: list[Formula] = [look_up((code,), table.T, impossible)]
-            for child, others in enumerate(cells):
-                given = self.stars.given[:, others, own]
-                if child < parent:
-                    terms.append(look_up((self.codes[child], code), given.transpose(1, 2, 0), nothing))
-                elif child > parent:
-                    terms.append(look_up((code, self.codes[child]), given.transpose(2, 1, 0), nothing))
-            stars.append(Once(total(terms)))
-        top = Once(largest(stars))
-        sums = total([Apply("exp", (star - top,)) for star in stars])
-        known = [Choose((Compare("<", star, formula(IMPOSSIBLE)),), formula(0.0), formula(1.0)) for star in stars]
-        there = Once(total(known))
-        mean = top + log(sums) - log(largest([there, formula(1.0)]))
-        return Choose((Compare("=", there, formula(0.0)),), formula(self.stars.shares), mean)
-
-
-def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> Formula:
-    """A look-up in a (cells of each column x classes) table; `unknown` is for missing cells and levels never seen."""
-    sizes = tuple(size + 1 for size in table.shape[:-1])
-    whole = np.broadcast_to(unknown, (*sizes, len(unknown))).copy()
-    whole[(slice(1, None),) * len(codes)] = table
-    if len(codes) > 1:
-        return LookUp(CombinedCode(codes, sizes), whole.reshape(-1, len(unknown)))
-    return LookUp(codes[0], np.vstack([whole, unknown]) if isinstance(codes[0], LevelCode) else whole)
-
-
-# -- words of a classifier
-
-SHORTEST = 0.25
-"""The square of a document's length, below any that has a word: what weighs least is log(2) squared, or .48."""
-
-
-def word_terms(texts: Sequence[Key], member: WordModel, weight: float) -> list[Formula]:
-    """The terms of texts in the scores of all classes, and the intercept."""
-    scale = member.scale
-    found: list[Formula] = [formula(weight * spread(member.coefficients[:1])[0])]
-    each = scale.of_each(spread(member.coefficients)[1 : 1 + scale.width])
-    for place, key in enumerate(texts):
-        factors, coefficients = scale.factors[place][1:, None], weight * each[place][1:]
-        if scale.counts:
-            found.append(LookUp(WordsCode(key, "times"), coefficients * factors))
-            continue
-        words = LookUp(WordsCode(key, "log"), coefficients * factors)
-        squares = largest([LookUp(WordsCode(key, "square"), factors**2), formula(SHORTEST)])
-        found.append(words * Apply("exp", (log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
-        slopes = weight * spread(member.lengths)[place]
-        if slopes.any():
-            words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
-            length = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])
-            found.append(unless_missing(key, length * slopes))
-    return found
-
-
-def ensemble_terms(model: Fitted) -> tuple[EnsembleColumns, list[Formula]]:
-    """The columns of an ensemble, and the terms of all its members, each times its weight."""
-    assert model.ensemble is not None
-    columns = EnsembleColumns(column_keys(model.schema), number_count(model.schema), model.texts)
-    ensemble = model.ensemble
-    terms: list[Formula] = [formula(ensemble.bias)]
-    words: list[Formula] = []
-    for name, member, weight in zip(ensemble.names, ensemble.members, ensemble.weights.tolist(), strict=True):
-        own = words if isinstance(member, WordModel) else terms
-        own += _member_terms(columns, name, member, weight)
-    sparse = ensemble.sparse
-    if sparse is not None:
-        # The terms count by the share of the evidence that a row has, the rest comes from single columns.
-        shares = np.tile(sparse.presence[:, None], len(spread(sparse.member.coefficients)[0]))
-        known = [_known(columns, sparse.member.cuts, place, each) for place, each in enumerate(shares) if each.any()]
-        share = Once(smallest(total(known), formula(1.0)))
-        single = total(merge_terms(_additive(columns, sparse.member, 1.0)))
-        terms = [total(merge_terms(terms)) * share, single * (formula(1.0) - share)]
-    return columns, merge_terms([*terms, *words])
-
-
-def _known(columns: EnsembleColumns, cuts: Binning, place: int, share: np.ndarray) -> Formula:
-    if place >= len(columns.keys):
-        return unless_missing(columns.texts[place - len(columns.keys)], formula(share[0]))
-    if place < columns.numbers:
-        return unless_missing(columns.keys[place], formula(share[0]))
-    return look_up((columns.code(place, cuts),), np.tile(share, (cuts.sizes[place], 1)), np.zeros_like(share))
-
-
-class EnsembleColumns(Struct, frozen=True):
-    """The columns of the members, of which the first `numbers` are numbers, and those of text."""
-
-    keys: tuple[Key, ...]
-    numbers: int
-    texts: tuple[Key, ...]
-
-    def code(self, column: int, cuts: Binning) -> Code:
-        """The code of a column: its interval, or its level."""
-        if column < self.numbers:  # an interval holds its upper edge
-            return IntervalCode(self.keys[column], np.nextafter(cuts.edges[column], np.inf))
-        return LevelCode(self.keys[column], cuts.sizes[column])
-
-    def tables(self, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
-        """A look-up for every term; the first row of the table is for unknown cells."""
-        found: list[Formula] = []
-        for term, first in zip(terms.columns, terms.offsets.tolist(), strict=True):
-            sizes = [cuts.sizes[column] for column in term]
-            own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
-            found.append(look_up(tuple(self.code(column, cuts) for column in term), own, table[0]))
-        return found
-
-
-def _member_terms(columns: EnsembleColumns, name: str, member: Member, weight: float) -> list[Formula]:
-    if isinstance(member, Additive):
-        return _additive(columns, member, weight)
-    if isinstance(member, NormalsAndTables):
-        found = [formula(weight * member.shares), *columns.tables(member.cuts, member.terms, weight * member.tables)]
-        keys = tuple(columns.keys[place] for place in member.columns.tolist())
-        cells = [_standard(member.block.scale, place, key) for place, key in enumerate(keys)]
-        if isinstance(member.block, ShrunkBlock):
-            form = {"mean": member.block.means, "covariance": member.block.covariances}
-            return [*found, *([BlockDensity(form, keys, tuple(cells)) * weight] if keys else [])]
-        deviations = np.sqrt(member.block.variances)
-        for place, (key, cell) in enumerate(zip(keys, cells, strict=True)):
-            bell = normal_density(cell, member.block.means[:, place], deviations[:, place])
-            found.append(unless_missing(key, bell * weight))
-        return found
-    if isinstance(member, WordModel):
-        return word_terms(columns.texts, member, weight)
-    if isinstance(member, Aode):
-        codes = tuple(columns.code(column, member.cuts) for (column,) in member.terms.columns)
-        return [AodeMean(member, codes) * weight]
-    raise DataError(
-        f"the classifier is {name}, of which no formula is known: it cannot be exported. "
-        f"Fit naive Bayes instead: {remedies.either('NaiveBayes().fit(X, y)', 'softcount fit --model naive-bayes')}"
-    )
-
-
-def _additive(columns: EnsembleColumns, member: Additive, weight: float) -> list[Formula]:
-    coefficients = weight * spread(member.coefficients)
-    found = [formula(coefficients[0]), *columns.tables(member.cuts, member.terms, coefficients[1:])]
-    for place, slope in enumerate(coefficients[1 + member.terms.width :]):
-        key = columns.keys[place]
-        line = _standard(member.scale, place, key, FARTHEST) * slope
-        found.append(unless_missing(key, line))
-    return found
-
-
-def _standard(scale: NumberScale, place: int, key: Key, most: float = LARGEST) -> Formula:
-    """A number, or its logarithm, in standard deviations from the mean, at most `most` on either side."""
-    floor, cell = float(scale.floor[place]), Cell(key)
-    sign = float(np.sign(floor))
-    value = log(largest([cell * sign, formula(abs(floor))])) * sign if floor else cell
-    return clip((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)
 
 
 # -- rows to check an export with: drawn from the model, with missing cells and unseen levels

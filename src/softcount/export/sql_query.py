@@ -28,7 +28,7 @@ from softcount.export.scoring_plan import (
     plain_names,
 )
 from softcount.families.setting import IMPOSSIBLE
-from softcount.fitted.fitted import Curve
+from softcount.fitted.calibration import Curve
 from softcount.sources.frames import number_words
 from softcount.sources.wording import and_others
 from softcount.table.schema import BLANK, Key, Kind, apart
@@ -398,7 +398,7 @@ class QueryWriter:
         last = self._step("softcount_best", last, [*self.carried, *self.scores, f"{best} AS top"])
         if self.plan.finish == "highest":
             return self._answer(last, self.scores, "top", ())
-        curves = () if self.plan.calibration is None else self.plan.calibration.curves
+        curves = self.plan.calibration.curves if self.plan.calibration else ()
         names = self._groups("e")
         if curves:
             groups = [1] if len(curves) == 1 else list(range(len(curves)))
@@ -409,7 +409,7 @@ class QueryWriter:
                 shares = [f"{sql.number(1.0)} - {sql.bracket(shares[0])}", shares[0]]
             best = self.formulas.greatest(names)
         else:
-            temperature = None if self.plan.calibration is None else self.plan.calibration.temperature
+            temperature = self.plan.calibration.temperature if self.plan.calibration else None
             offs = [f"{name} - top" for name in self.scores]
             if temperature is not None:
                 offs = [f"({off}) / {sql.number(temperature)}" for off in offs]

@@ -13,9 +13,8 @@ from msgspec.structs import asdict, replace
 
 from softcount.core.ranges import Amount
 from softcount.evaluate.ranking import Evaluation
-from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
+from softcount.files.codec import Document, decode, encode, require
 from softcount.files.validate import check_names
-from softcount.fitted.fitted import METHODS, Calibration
 from softcount.learn.record import FitRecord, Learned, Trial
 from softcount.table.column_summary import ColumnSummary
 from softcount.table.schema import Field, Schema
@@ -64,23 +63,6 @@ def history_from(document: Any, groups: int) -> Document:
         require(sound, f"the known classes are {found.named!r}, which cannot be {groups} groups.")
         check_names(found.named)
     return asdict(found)
-
-
-def calibration_from(document: Any, arrays: Arrays, groups: int, known: bool) -> Calibration | None:
-    """Return the calibration, or None; only a model of `known` classes can have one."""
-    if document is None:
-        return None
-    found = decode(Calibration, document, arrays, "calibration", "its calibration")
-    wanted = 0 if found.method == "temperature" else 1 if groups == 2 else groups
-    sound = known and groups > 1 and found.method in METHODS and len(found.curves) == wanted and found.rows > 0
-    sound = sound and (found.temperature is None) == (wanted > 0) and bool(found.before and found.after)
-    require(sound, "its calibration makes no sense.")
-    for k, curve in enumerate(found.curves, 1):
-        odds, share = (finite_array(x, None, f"curve {k} of its calibration") for x in (curve.odds, curve.share))
-        rising = odds.ndim == 1 and odds.shape == share.shape and len(odds) > 0 and bool((np.diff(odds) > 0).all())
-        rising = rising and bool(((share > 0) & (share < 1)).all()) and not (np.diff(share) < 0).any()
-        require(rising, f"curve {k} of its calibration does not rise from point to point.")
-    return found
 
 
 # -- the record for reports

@@ -22,10 +22,11 @@ from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own
 from softcount.files import codec
 from softcount.files.archive import naming, write
-from softcount.files.history import calibration_from, history_document, history_from, record_document, record_from
+from softcount.files.history import history_document, history_from, record_document, record_from
 from softcount.files.schema import schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
 from softcount.fitted.fitted import Fitted
+from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
 from softcount.models.base import MODELS, ClassModel, Model
 from softcount.models.nodes import Imagined, Node
@@ -75,12 +76,8 @@ class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     history: Any
     record: Any
     estimator: dict[str, Any]
-    calibration: Any = None
     dependent: list[tuple[Any, Any, float]] | None = None
-    aode: Any = None
-    ensemble: Any = None
-    column_weights: Any = None
-    linear: Any = None
+    scorer: dict[str, Any] | None = None
 
 
 def save_model(model: Learned, path: Any, settings: codec.Document | None = None) -> None:
@@ -122,23 +119,19 @@ def document_of(model: Learned, arrays: codec.Arrays) -> codec.Document:
         history=history_document(model),
         record=record_document(model.record),
         estimator={},
-        **(_file_scorers(model, arrays) if isinstance(model, Fitted) else {}),
+        **_file_scoring(model, arrays),
     )
     found: codec.Document = msgspec.to_builtins(filed)
     return found
 
 
-def _file_scorers(model: Fitted, arrays: codec.Arrays) -> codec.Document:
-    """Encode the scorers of a classifier that are present."""
-    found = {
-        "calibration": model.calibration,
-        "dependent": model.dependent,
-        "aode": model.aode,
-        "ensemble": model.ensemble if model.aode is None else None,
-        "column_weights": model.weights,
-        "linear": model.linear,
-    }
-    return {name: codec.encode(own, arrays, name) for name, own in found.items() if own is not None}
+def _file_scoring(model: Learned, arrays: codec.Arrays) -> codec.Document:
+    """Encode how the groups are scored, unless that is by the densities alone."""
+    if not isinstance(model, Fitted):
+        return {}
+    dependent = {} if model.dependent is None else {"dependent": codec.encode(model.dependent, arrays, "dependent")}
+    scorer = codec.encode(model.scorer, arrays, "scorer")
+    return dependent if scorer == codec.encode(Scorer(), {}, "scorer") else {**dependent, "scorer": scorer}
 
 
 def _find_following(model: Learned) -> set[Key]:
@@ -257,35 +250,22 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
     }  # fmt: skip
     found = Learned(**facts)
     if model.one_class:
-        found = Fitted(**facts, **_scorers_from(filed, arrays, model))  # type: ignore[arg-type]
+        found = Fitted(**facts, **_scoring_from(filed, arrays, model))  # type: ignore[arg-type]
     check_model(found)
     return found
 
 
-def _scorers_from(filed: FiledModel, arrays: codec.Arrays, model: ClassModel) -> codec.Document:
-    """Return the scorers of a classifier as keyword arguments of `Fitted`."""
-    leaves, groups = model.leaves, model.groups
-    found: codec.Document = {
-        "calibration": calibration_from(filed.calibration, arrays, groups, filed.classes is not None)
-    }
+def _scoring_from(filed: FiledModel, arrays: codec.Arrays, model: ClassModel) -> codec.Document:
+    """Return how the groups are scored as keyword arguments of `Fitted`."""
+    found: codec.Document = {}
     if filed.dependent is not None:
         found["dependent"] = tuple((codec.column_from(a), codec.column_from(b), x) for a, b, x in filed.dependent)
         known = all(key in model.schema.by_key for a, b, _ in found["dependent"] for key in (a, b))
         codec.require(known, "columns that depend on each other are not in the table.")
-    if filed.aode is filed.ensemble is filed.column_weights is filed.linear is None:
-        return found
-    from softcount.files import scorers  # loads the ensemble's classes
+    if filed.scorer is not None:
+        from softcount.files.scorers import scorer_from  # loads the ensemble's classes
 
-    found["weights"] = scorers.weights_from(filed.column_weights, arrays, len(leaves), groups)
-    found["linear"] = scorers.linear_from(filed.linear, arrays, leaves, groups)
-    if filed.aode is not None:
-        found["aode"] = scorers.aode_from(filed.aode, arrays, model.schema, groups)
-        found["ensemble"] = found["aode"].ensemble()
-    elif filed.ensemble is not None:
-        texts = model.schema.stored("bags")
-        blocks = [leaf.setting for leaf in leaves if not leaf.columns]  # a sparse table has one
-        words = [len(each.levels) for each in (texts or blocks)]
-        found["ensemble"] = scorers.ensemble_from(filed.ensemble, arrays, model.schema, words, groups)
+        found["scorer"] = scorer_from(filed.scorer, arrays, model, filed.classes is not None)
     return found
 
 

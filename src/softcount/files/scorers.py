@@ -1,26 +1,27 @@
-"""The scorers of a classifier in a model file: ensemble, AODE counts, column weights and feature weights.
+"""The scorers of models of classes in a model file.
 
 The codec checks types. This module checks that every part matches the columns and classes of the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.classify.aode import MOST_BYTES, AodeCounts, AodeLayout, pair_bytes, terms_of_all
+from softcount.classify.aode import MOST_BYTES, AodeLayout, pair_bytes, terms_of_all
 from softcount.classify.encode import Binning, NumberScale, level_sizes, measured_count, number_count
-from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import Terms
 from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.classify.recipes import ALL_RECIPES, LARGEST
 from softcount.errors import ModelFileError
-from softcount.files.codec import Arrays, decode, finite_array, key_of, require
-from softcount.fitted.fitted import ColumnWeights, LinearWeights
-from softcount.models.nodes import Node
+from softcount.files.codec import Arrays, Document, decode, finite_array, key_of, require
+from softcount.fitted.calibration import METHODS, Calibration
+from softcount.fitted.ensemble_scorers import AodeScorer, EnsembleScorer
+from softcount.fitted.scorers import ColumnWeights, LinearWeights, Scorer
+from softcount.models.base import ClassModel
 from softcount.table.schema import Schema
 
 MOST_TERMS = 100_000
@@ -28,13 +29,33 @@ MOST_STEPS = 10**9
 ENSEMBLE, AODE = "its ensemble", "its counts of pairs"
 
 
-# -- the ensemble
+def scorer_from(document: Document, arrays: Arrays, model: ClassModel, known_classes: bool) -> Scorer:
+    """Return the scorer after checking it against the model; only a model of known classes can be calibrated."""
+    kind = str(document.get("kind"))
+    require(kind in SCORERS, f"its scorer {kind!r:.40} is not known to this version.")
+    scorer, what, check = SCORERS[kind]
+    infinite = ("log_loss", "plain", "plain_accuracy") if kind == "ensemble" else ()
+    found = check(decode(scorer, document, arrays, "scorer", what, infinite=infinite), model)
+    if found.calibration is not None:
+        require(known_classes, "its calibration makes no sense: its classes are not known.")
+        _check_calibration(found.calibration, model.groups)
+    return found
 
 
-def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence[int], classes: int) -> Ensemble:
-    """Return the ensemble after checking it against the columns, the number of words of each text, and the classes."""
-    infinite = ("log_loss", "plain", "plain_accuracy")
-    ensemble = decode(Ensemble, document, arrays, "ensemble", ENSEMBLE, infinite=infinite)
+def _check_calibration(found: Calibration, groups: int) -> None:
+    wanted = 0 if found.method == "temperature" else 1 if groups == 2 else groups
+    sound = groups > 1 and found.method in METHODS and len(found.curves) == wanted and found.rows > 0
+    sound = sound and (found.temperature is None) == (wanted > 0) and bool(found.before and found.after)
+    require(sound, "its calibration makes no sense.")
+    for k, curve in enumerate(found.curves, 1):
+        odds, share = (finite_array(x, None, f"curve {k} of its calibration") for x in (curve.odds, curve.share))
+        rising = odds.ndim == 1 and odds.shape == share.shape and len(odds) > 0 and bool((np.diff(odds) > 0).all())
+        rising = rising and bool(((share > 0) & (share < 1)).all()) and not (np.diff(share) < 0).any()
+        require(rising, f"curve {k} of its calibration does not rise from point to point.")
+
+
+def _check_ensemble(found: EnsembleScorer, model: ClassModel) -> EnsembleScorer:
+    ensemble, schema, classes = found.ensemble, model.schema, model.groups
     ensemble = replace(ensemble, tried=tuple(replace(x, setting=key_of(x.setting)) for x in ensemble.tried))
     known = all(name in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried)))
     known = known and 0 < len(ensemble.names) == len(ensemble.members)
@@ -42,6 +63,8 @@ def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence
     weights = finite_array(ensemble.weights, (len(ensemble.names),), ENSEMBLE)
     finite_array(ensemble.bias, (classes,), ENSEMBLE)
     require(weights.min() >= 0 and weights.max() <= LARGEST, "the weights of its ensemble make no sense.")
+    blocks = [leaf.setting for leaf in model.leaves if not leaf.columns]  # a sparse table has one
+    words = [len(each.levels) for each in (schema.stored("bags") or blocks)]
     for member in ensemble.members:
         _check_member(member, schema, words, classes)
     if ensemble.sparse is not None:
@@ -49,7 +72,7 @@ def ensemble_from(document: Any, arrays: Arrays, schema: Schema, words: Sequence
         _check_member(own, schema, words, classes)
         sound = own.by_column and (finite_array(presence, (len(own.cuts.sizes) + len(words),), ENSEMBLE) >= 0).all()
         require(sound, "what scores rows with few cells makes no sense.")
-    return ensemble
+    return replace(found, ensemble=ensemble)
 
 
 def _check_member(member: Member, schema: Schema, words: Sequence[int], classes: int) -> None:
@@ -125,13 +148,9 @@ def _check_positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
     require((finite_array(spread, shape, ENSEMBLE) > 0).all(), "a spread of its columns is not above zero.")
 
 
-# -- AODE
-
-
-def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> AodeCounts:
-    """Return the AODE counts after checking them against the columns and classes."""
-    found = decode(AodeCounts, document, arrays, "aode", AODE)
-    layout, measured = AodeLayout.of(schema, range(classes)), measured_count(schema)
+def _check_aode(scorer: AodeScorer, model: ClassModel) -> AodeScorer:
+    found, classes = scorer.counts, model.groups
+    layout, measured = AodeLayout.of(model.schema, range(classes)), measured_count(model.schema)
     _check_edges(found.cuts.edges)
     usual = layout.cuts(dict(zip(layout.keys, found.cuts.edges[:measured], strict=False)))
     same = len(found.cuts.edges) == len(usual.edges) and found.cuts.sizes == usual.sizes
@@ -150,30 +169,31 @@ def aode_from(document: Any, arrays: Arrays, schema: Schema, classes: int) -> Ao
     require(sound, f"{AODE} make no sense: some are below zero.")
     symmetric = np.array_equal(counts, counts.transpose(0, 2, 1))
     require(symmetric, f"{AODE} make no sense: they are not symmetric.")
-    return found
+    return scorer
 
 
-# -- weights of columns, and of features
-
-
-def weights_from(document: Any, arrays: Arrays, leaves: int, groups: int) -> ColumnWeights | None:
-    if document is None:
-        return None
+def _check_column_weights(found: ColumnWeights, model: ClassModel) -> ColumnWeights:
     what = "the weights of its columns"
-    found = decode(ColumnWeights, document, arrays, "column_weights", what)
-    finite_array(found.bias, (groups,), what)
-    require((finite_array(found.weights, (leaves,), what) >= 0).all(), f"{what} make no sense.")
+    finite_array(found.intercept, (model.groups,), what)
+    require((finite_array(found.weights, (len(model.leaves),), what) >= 0).all(), f"{what} make no sense.")
     return found
 
 
-def linear_from(document: Any, arrays: Arrays, leaves: Sequence[Node], groups: int) -> LinearWeights | None:
-    if document is None:
-        return None
+def _check_linear(found: LinearWeights, model: ClassModel) -> LinearWeights:
     what = "its logistic regression"
-    found = decode(LinearWeights, document, arrays, "linear", what)
-    sound = found.penalty > 0 and 0 <= found.n_iter <= MOST_STEPS and len(found.weights) == len(leaves)
+    sound = found.penalty > 0 and 0 <= found.n_iter <= MOST_STEPS and len(found.weights) == len(model.leaves)
     require(sound, f"{what} makes no sense.")
-    for own, leaf in zip(found.weights, leaves, strict=True):
-        finite_array(own, (groups, leaf.family.width(leaf.setting)), what)
-    finite_array(found.bias, (groups,), what)
+    for own, leaf in zip(found.weights, model.leaves, strict=True):
+        finite_array(own, (model.groups, leaf.family.width(leaf.setting)), what)
+    finite_array(found.intercept, (model.groups,), what)
     return found
+
+
+SCORERS: dict[str, tuple[type[Scorer], str, Callable[[Any, ClassModel], Scorer]]] = {
+    "model": (Scorer, "its calibration", lambda found, model: found),
+    "column weights": (ColumnWeights, "the weights of its columns", _check_column_weights),
+    "logistic regression": (LinearWeights, "its logistic regression", _check_linear),
+    "ensemble": (EnsembleScorer, ENSEMBLE, _check_ensemble),
+    "AODE": (AodeScorer, AODE, _check_aode),
+}
+"""By kind: the class, how errors name it, and its check."""

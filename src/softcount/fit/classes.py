@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.classify.encode import GLANCED_AT, column_keys, level_sizes, measured_count
-from softcount.classify.ensemble import SMALLEST, HeldScores, fit_ensemble, log_posteriors, times_written
+from softcount.classify.ensemble import SMALLEST, Ensemble, HeldScores, fit_ensemble, log_posteriors, times_written
 from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
@@ -21,6 +21,7 @@ from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
 from softcount.evaluate.warnings import doubts, measure_dependence
 from softcount.fit import reread
+from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import fit_labelled
 from softcount.learn.record import FitRecord, StartTraces, memberships_entropy
@@ -132,20 +133,20 @@ def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], 
     return notes
 
 
-def keep_better(fitted: Fitted, naive_bayes: Evaluation | None, held: ScoredRows | None = None) -> Fitted:
+def keep_better(
+    fitted: Fitted, ensemble: Ensemble, naive_bayes: Evaluation | None, held: ScoredRows | None = None
+) -> Fitted:
     """Predict by the ensemble, or by naive Bayes alone if text has a lower cross-validated log-loss under it.
 
     Naive Bayes also learns from rows without a label, which helps if few have one. The note has the spread of the
     log-loss over the folds of the rows `held` out.
     """
-    assert fitted.ensemble is not None
-    ensemble = fitted.ensemble
     if naive_bayes is not None:
         ensemble = replace(ensemble, plain=naive_bayes.log_loss, plain_accuracy=naive_bayes.accuracy)
     if fitted.texts and ensemble.plain <= ensemble.log_loss:
         note = f"{NAIVE_BAYES_ALONE}: cross-validated log-loss {ensemble.plain:.4g}; the ensemble of "
         note += f"{' and '.join(ensemble.names)} has {ensemble.log_loss:.4g}."
-        return replace(fitted, ensemble=None).with_notes(note)
+        return fitted.with_notes(note)
     spread = ""
     if held is not None:
         own = -np.log(np.maximum(held.proba[np.arange(len(held.labels)), held.labels], SMALLEST))
@@ -157,7 +158,7 @@ def keep_better(fitted: Fitted, naive_bayes: Evaluation | None, held: ScoredRows
     members = ", ".join([f"{first} (weight {weight:.2f})", *(f"{name} ({weight:.2f})" for name, weight in rest)])
     plain = "" if np.isnan(ensemble.plain) else f"; standard naive Bayes has {ensemble.plain:.4g}"
     note = f"Ensemble: {members}. Cross-validated log-loss {ensemble.log_loss:.4g}{spread}{plain}."
-    return replace(fitted, ensemble=ensemble).with_notes(note)
+    return replace(fitted, scorer=EnsembleScorer(ensemble)).with_notes(note)
 
 
 # -- the request
@@ -206,7 +207,7 @@ class ClassRequest(Struct, frozen=True):
         if self.search is not None and self.search.criterion is not None:
             return table, self  # the search compares the densities chosen with the default ones
         table, plan = choose_densities(table, self.plan, runner, known_classes=self.search is None)
-        counted = self.search is None and self.aode is None and self.n_folds and self.holdout is None
+        counted = self.search is None and not self.aode and self.n_folds and self.holdout is None
         if evaluated and counted and runner.keeps_rows and not table.has_weights:
             plan = replace(plan, beside=FoldsBeside(Split(self.n_folds, self.seed)))
         return table, replace(self, plan=plan)
@@ -220,14 +221,14 @@ class ClassRequest(Struct, frozen=True):
         fitted = Fitted.of(fit_labelled(table, self.plan, runner, self.classes))
         if fitted.interrupted:
             return fitted
-        if self.calibration is not None:
+        if self.calibration:
             plan = replace(self.plan, watch=None)
             fitted = calibrated(fitted, table, plan, runner, self.calibration, self.classes)
         if self.column_weights:
             from softcount.evaluate.columns import fit_column_weights
 
             return fit_column_weights(fitted, table, self.plan, runner, self.classes)
-        if self.aode is not None:
+        if self.aode:
             from softcount.evaluate.aode import fit_aode
 
             return fit_aode(fitted, reread(table, fitted.schema), runner, self.aode, self.classes)
@@ -260,26 +261,26 @@ class ClassRequest(Struct, frozen=True):
         naive_bayes = self._cross_validate(table, runner, None)
         # Rows that an engine has are brought here to choose by.
         with nullcontext(runner) if runner.keeps_rows else Threads() as threads:
-            found, held = self._choose_ensemble(fitted, table, runner, threads)
-        if found.ensemble is not None:
-            found = keep_better(found, naive_bayes, held)
-        evaluation = naive_bayes if found.ensemble is None else self._judge(held, found)
+            found, ensemble, held = self._choose_ensemble(fitted, table, runner, threads)
+        if ensemble is not None:
+            found = keep_better(found, ensemble, naive_bayes, held)
+        evaluation = naive_bayes if found.scorer.is_naive else self._judge(held, found)
         return replace(found, record=replace(found.record, evaluation=evaluation))
 
     def _choose_ensemble(
         self, fitted: Fitted, table: Table, runner: Runner, threads: Runner
-    ) -> tuple[Fitted, ScoredRows | None]:
-        """The model with the ensemble that predicts held-out rows best, and its predictions of them.
+    ) -> tuple[Fitted, Ensemble | None, ScoredRows | None]:
+        """The model with notes, the ensemble that predicts held-out rows best, and its predictions of them.
 
         With `holdout`, these are predictions of that share of the rows by an ensemble of the others, unless there are
         too few of either. The rows are not read if there is only one class.
         """
         if fitted.n_groups < 2:
-            return fitted.with_notes(f"{NAIVE_BAYES_ALONE}: there is only one class."), None
+            return fitted.with_notes(f"{NAIVE_BAYES_ALONE}: there is only one class."), None, None
         given = known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
         if _count_labelled(given) < FEW_ROWS:
             note = f"{NAIVE_BAYES_ALONE}: fewer than {FEW_ROWS} rows have a label."
-            return fitted.with_notes(note), None
+            return fitted.with_notes(note), None, None
         copies = given.rows.copies()
         if copies:
             given = replace(given, rows=given.rows.without(copies))
@@ -296,10 +297,9 @@ class ClassRequest(Struct, frozen=True):
             ensemble, held = fit_ensemble(_training(fitted, given), worker, self.budget, self.folds or None)
         notes = [*fitted.notes, *_ensemble_notes(held, given, copies, column_keys(fitted.schema))]
         record = replace(fitted.record, gains=held.gains)
-        found = replace(fitted, ensemble=ensemble, notes=notes, record=record)
         if self._share is None:
             scored = ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)
-        return found, scored
+        return replace(fitted, notes=notes, record=record), ensemble, scored
 
     def complete(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
         """Evaluate a model of known classes and warn of what speaks against it; measure how classes overlap."""
@@ -320,8 +320,8 @@ class ClassRequest(Struct, frozen=True):
     def _evaluate(self, fitted: Fitted, table: Table, runner: Runner) -> Evaluation | None:
         if self.column_weights:
             return None
-        if self.aode is None:
-            return self._cross_validate(table, runner, None if fitted.calibration is None else self.calibration)
+        if not self.aode:
+            return self._cross_validate(table, runner, self.calibration if fitted.scorer.is_calibrated else None)
         from softcount.evaluate.aode import cross_validate_aode
 
         if not self.n_folds:

@@ -420,7 +420,10 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
     leads = {rule.lead for _, rule in derived_columns.derived_fields(model.schema)}
     shares: dict[Key, dict[int, np.ndarray]] = {}
-    compiled, columns = model.compiled(), [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)]
+    compiled, columns = (
+        model.scorer.compile(model),
+        [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)],
+    )
     for chunk in model.chunks(table):
         joint = model.joint_of(chunk, compiled)
         weights, possible = softmax_rows(joint)[0], np.isfinite(joint).any(axis=1)

@@ -10,10 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.families.base import IMPOSSIBLE
 from softcount.families.setting import average_prior
 from softcount.families.text import WordFigures, list_words
-from softcount.fitted.explain import explained, log_ratio
+from softcount.fitted.explain import explained
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.table.schema import apart, label
@@ -182,10 +181,10 @@ def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | 
 
 def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
     bag = chunk.bags[fitted.schema.places[leaf.key].slot]
-    once = word_figures(leaf).once and fitted.ensemble is None
+    once = word_figures(leaf).once and fitted.scorer.is_naive
     inside = bag.indices > 0
     places, counts = bag.indices[inside] - 1, bag.data[inside]
-    nats = _nats(fitted, leaf, bag, pair)
+    nats = fitted.scorer.score_words(fitted, leaf, bag, pair)
     groups = tuple(dict.fromkeys([*pair, *(range(fitted.n_groups) if fitted.n_groups <= FEW else ())]))
     held = fitted.counts.arrays[leaf.key][list(groups)][:, places + 1].value.T.tolist()
     words = [
@@ -197,24 +196,6 @@ def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total:
         words.append(WordReason(apart(ABSENT if once else WHOLE, {word.word for word in words}), 0.0, rest, ()))
     words.sort(key=lambda word: (-abs(word.nats), word.word))
     return DocumentWords(leaf.key, fitted.schema[leaf.key].reading or Reading(), once, words, total, groups)
-
-
-def _nats(fitted: Fitted, leaf: Node, bag: Any, pair: Pair) -> np.ndarray:
-    """Return the contributions of the words of a document to the log-odds of the pair, in nats."""
-    inside = bag.indices > 0
-    if fitted.ensemble is not None:
-        parts = fitted.ensemble.word_parts(fitted.schema.places[leaf.key].slot, bag)[inside]
-        return np.asarray(parts[:, pair[0]] - parts[:, pair[1]])
-    if fitted.linear is not None:
-        place = [own.key for own in fitted.model.leaves].index(leaf.key)
-        own = fitted.linear.weights[place][list(pair)][:, bag.indices[inside]]
-        return np.asarray((own[0] - own[1]) * leaf.family.features(bag, leaf.setting).data[inside])
-    params = {name: part[list(pair)] for name, part in fitted.estimates[leaf.key].items()}
-    scores = word_figures(leaf).scores(params, bag.indices[inside] - 1, bag.data[inside])
-    scores = np.where(np.abs(scores) > -IMPOSSIBLE, np.copysign(np.inf, scores), scores)
-    if fitted.weights is not None:
-        scores = scores * fitted.weights.weights[fitted.model.leaves.index(leaf)]
-    return log_ratio(scores[0], scores[1])
 
 
 # -- positions in the text

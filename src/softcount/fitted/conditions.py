@@ -554,14 +554,14 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
     sure, conditions = parted(model, given)
     if not conditions:
         chunk = model.single(sure)
-        return RowsGiven(chunk, _normalised(model, given, model.joint_of(chunk, model.compiled())), {})
+        return RowsGiven(chunk, _normalised(model, given, model.joint_of(chunk, model.scorer.compile(model))), {})
     for key in conditions:
         leaf = leaf_with(model, key)
         if key in model.schema.texts:
             raise DataError(f"column {key!r} is text, of which a single document can be given, and nothing else.")
         leaf.family.refuse_query(key)
     spread = [key for key in conditions if len(leaf_with(model, key).columns) > 1 and _levels(model, key) is not None]
-    if model.linear is not None or (spread and model.weights is not None):
+    if not model.scorer.has_ranges or (spread and not model.scorer.has_density):
         raise DataError(
             "this model predicts with learned weights, which give ranges and sets no probability. Give single values."
         )
@@ -577,7 +577,7 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
         joint = model.model.score(ready, model.model.compile(model.estimates), slice(0, chunk.n_rows))
         joint = np.asarray(joint + np.broadcast_to(ready.base, chunk.n_rows)[:, None])
     else:  # for one row, score differences between the groups are enough
-        joint = model.joint_of(chunk, model.compiled())
+        joint = model.joint_of(chunk, model.scorer.compile(model))
     ranges = {key: condition for key, condition in conditions.items() if key not in spread}
     return RowsGiven(chunk, _normalised(model, given, joint + _range_logs(model, chunk, ranges)), ranges)
 
@@ -658,8 +658,7 @@ def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) ->
             allowed_levels(model, key, ranges[key])
             shares = [params["probability"] @ ranges[key].allows(levels) for _, params in each]
         with np.errstate(divide="ignore"):
-            weight = 1.0 if model.weights is None else float(model.weights.weights[keys.index(leaf.key)])
-            found += weight * np.log(shares)
+            found += model.scorer.leaf_weights(model)[keys.index(leaf.key)] * np.log(shares)
     return found
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from softcount.core.lazy import softmax, sparse
 from softcount.errors import DataError
@@ -328,10 +327,10 @@ class BestError(Struct, frozen=True):
 
 def best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> BestError:
     """Estimate the Bayes error from n rows drawn from a model of known classes, without calibration."""
-    plain, parts = replace(fitted, calibration=None), []
+    parts = []
     with Threads() as threads:
         for start in range(0, n, AT_ONCE):
-            columns, _ = drawn(plain, min(AT_ONCE, n - start), None, rng)
-            data: Any = sparse.csr_matrix(np.stack(list(columns.values()), axis=1)) if plain.bag else columns
-            parts.append(softmax(plain.log_joint(plain.table(data), threads), axis=1))
+            columns, _ = drawn(fitted, min(AT_ONCE, n - start), None, rng)
+            data: Any = sparse.csr_matrix(np.stack(list(columns.values()), axis=1)) if fitted.bag else columns
+            parts.append(softmax(fitted.log_joint(fitted.table(data), threads), axis=1))
     return BestError.of(parts)

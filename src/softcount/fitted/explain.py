@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts
-from softcount.core.special import log_of
+from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
 from softcount.fitted.answers import CLASS, column_range, labels_in, name_apart
@@ -70,7 +70,7 @@ def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) 
 
     Chunks are read with `run` as the `map`.
     """
-    compiled = model.compiled()
+    compiled = model.scorer.compile(model)
     pieces = [_explained_chunk(model, chunk, compiled, against) for chunk in run(call, table.tasks())]
     return Explanation.concatenate(pieces, [ROOT, *(x.key for x in model.model.leaves)])
 
@@ -83,7 +83,7 @@ def runner_up(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
-    found, prior = model.parts_of(chunk, compiled)
+    found, prior = model.scorer.score_columns(model, chunk, compiled)
     # Subtract each row's best group: a large common term would cost the other terms their digits.
     best = {key: part.max(axis=1, keepdims=True) for key, part in found.items()}
     scores = {key: part - np.where(np.isfinite(best[key]), best[key], 0.0) for key, part in found.items()}
@@ -97,38 +97,6 @@ def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -
         other = np.full(len(chosen), model.group_of(against))
     parts = {key: log_ratio(score[rows, chosen], score[rows, other]) for key, score in {ROOT: prior, **scores}.items()}
     return Explanation(parts, chosen, other)
-
-
-def log_ratio(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the difference of two logs; 0 if both are infinite."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nan_to_num(one - other, nan=0.0, posinf=np.inf, neginf=-np.inf))
-
-
-def linear_form(model: Fitted) -> tuple[np.ndarray, np.ndarray]:
-    """Return (coef, intercept) such that softmax(x @ coef.T + intercept) equals the model's probabilities.
-
-    A normal column is one feature, its value, and a 0/1 column is one feature. Any other categorical column has one
-    feature per category. A multinomial block has one per count, and a text that is present one per word (for Bernoulli
-    words, 1 if the word occurs).
-    """
-    if model.linear is not None:
-        each = zip(model.model.leaves, model.linear.weights, strict=True)
-        parts = [leaf.family.linear_of(weights, leaf.setting) for leaf, weights in each]
-        return np.concatenate([coef for coef, _ in parts], axis=1), model.linear.bias + sum(start for _, start in parts)
-    intercept = log_of(model.shares) if model.weights is None else model.weights.bias
-    coefs, public = [], model.params
-    weights = np.ones(len(model.model.leaves)) if model.weights is None else model.weights.weights
-    for weight, leaf in zip(weights, model.model.leaves, strict=True):
-        part = leaf.family.linear(public[leaf.key], leaf.setting)
-        if part is None:
-            raise DataError(
-                f"column {leaf.key!r} ({leaf.family.title}) is not linear in the classes' log-odds. "
-                "Linear are multinomial, Bernoulli, text, categorical, and Normal(tied='classes')."
-            )
-        coefs.append(part[0] * weight)
-        intercept = intercept + part[1] * weight
-    return np.concatenate(coefs, axis=1), intercept
 
 
 # Column importance: the Bayes factor of a column that differs between classes against one that does not.
@@ -211,13 +179,11 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
 
     None if the ensemble is not a sum over columns, if there is one group, or if no column can be shown.
     """
-    ensemble = fitted.ensemble
-    if fitted.n_groups < 2 or (ensemble is not None and ensemble.together):
+    if fitted.n_groups < 2 or fitted.scorer.together:
         return None
-    if ensemble is not None:  # add up only in complete rows: with missing cells the observed ones count more
-        fitted = replace(fitted, ensemble=replace(ensemble, sparse=None))
-    leaves = fitted.model.leaves
-    alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or ensemble is not None]
+    fitted = replace(fitted, scorer=fitted.scorer.of_complete_rows())
+    leaves, joint = fitted.model.leaves, fitted.scorer.is_naive  # an ensemble scores the columns of a block one by one
+    alone = [key for leaf in leaves for key in leaf.columns if len(leaf.columns) == 1 or not joint]
     alone = [key for key in alone if fitted.schema[key].kind.numeric or fitted.schema[key].kind.coded]
     if not alone:
         return None
@@ -231,8 +197,8 @@ def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = Non
         places[key] = slice(at, at + len(own))
         rows[key][places[key]] = list(own)
         at += len(own)
-    compiled = fitted.compiled()
-    pieces = [fitted.parts_of(chunk, compiled) for chunk in fitted.chunks(fitted.table(rows))]
+    compiled = fitted.scorer.compile(fitted)
+    pieces = [fitted.scorer.score_columns(fitted, chunk, compiled) for chunk in fitted.chunks(fitted.table(rows))]
     found = {key: np.concatenate([parts[key] for parts, _ in pieces]) for key in pieces[0][0]}
     start = pieces[-1][1][-1] + np.sum([part[-1] for part in found.values()], axis=0)
     scores = {key: found[key][places[key]] - found[key][-1] for key in chosen}
@@ -419,10 +385,7 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     """Return the log-odds of the first class against the second, for a model whose columns are all normal."""
     from scipy.linalg import block_diag
 
-    if model.ensemble is not None:
-        raise DataError(
-            "a quadratic boundary needs naive Bayes, but this model predicts with an ensemble: use NaiveBayes."
-        )
+    model.scorer.check_quadratic()
     one, other = model.group_of(first), model.group_of(second)
     public, columns = model.params, tuple(column for leaf in model.model.leaves for column in leaf.columns)
     means, spreads = [], []

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
-from softcount.core.ranges import NotNegative, Positive, Share
-from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted import answers
@@ -21,176 +18,13 @@ from softcount.fitted.classes import anomaly_scores, cards_of, describe
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
 from softcount.fitted.explain import explained
 from softcount.fitted.influence import departures, known_influence
+from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
 from softcount.models.nodes import refuse_families
-from softcount.models.star import LinearStar, WeighedStar
 from softcount.models.tiles import TILE
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key
-
-if TYPE_CHECKING:
-    from softcount.classify.aode import AodeCounts
-    from softcount.classify.ensemble import Ensemble
-
-METHODS = ("temperature", "isotonic")
-BINS = 10
-FARTHEST = 1e30
-"""Log-odds are clipped to this absolute value."""
-
-
-class Bin(Struct, frozen=True):
-    """Predictions with a probability in one interval.
-
-    Attributes
-    ----------
-    low, high : float
-        Ends of the interval.
-    rows : float
-        Weight of the predictions.
-    stated : float
-        Their mean probability.
-    right : float
-        Share of correct ones.
-    """
-
-    low: Share
-    high: Share
-    rows: Positive
-    stated: Share
-    right: Share
-
-
-def bin_sums(stated: np.ndarray, right: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return (bins x 3) sums: weight, weight times stated probability, and weight of correct predictions.
-
-    The sums of parts of a table can be added.
-    """
-    place = np.minimum((stated * BINS).astype(np.int64), BINS - 1)
-    terms = (weights, weights * stated, weights * right)
-    return np.stack([np.bincount(place, term, minlength=BINS) for term in terms], axis=1)
-
-
-def bins_of(sums: np.ndarray) -> tuple[Bin, ...]:
-    """Return the bins that are not empty.
-
-    >>> sums = bin_sums(np.array([0.95, 0.97, 0.55]), np.array([1, 0, 1]), np.ones(3))
-    >>> [(b.low, b.rows, round(b.stated, 2), b.right) for b in bins_of(sums)]
-    [(0.5, 1.0, 0.55, 1.0), (0.9, 2.0, 0.96, 0.5)]
-    """
-    return tuple(
-        Bin(k / BINS, (k + 1) / BINS, float(rows), float(stated / rows), float(right / rows))
-        for k, (rows, stated, right) in enumerate(sums)
-        if rows > 0
-    )
-
-
-def calibration_error(bins: Sequence[Bin]) -> float:
-    """Return the mean absolute difference between stated probability and share correct (expected calibration error)."""
-    return sum(b.rows * abs(b.stated - b.right) for b in bins) / sum(b.rows for b in bins)
-
-
-def overstated(bins: Sequence[Bin]) -> Bin | None:
-    """Return the bin that overstates most, if the predictions overall overstate by at least two percentage points.
-
-    Return None also if chance could explain the excess: it must exceed three standard deviations of the number correct.
-    """
-    total = sum(b.rows for b in bins)
-    excess = sum(b.rows * (b.stated - b.right) for b in bins)
-    chance = sum(b.rows * b.stated * (1.0 - b.stated) for b in bins) ** 0.5
-    if not excess > max(0.02 * total, 3.0 * chance):
-        return None
-    return max(bins, key=lambda b: b.rows * (b.stated - b.right))
-
-
-class Curve(Struct, frozen=True, eq=False):
-    """A piecewise linear probability that increases with the log-odds and is constant beyond its ends."""
-
-    odds: np.ndarray
-    share: np.ndarray
-
-    def __call__(self, odds: np.ndarray) -> np.ndarray:
-        return np.asarray(np.interp(np.clip(odds, -FARTHEST, FARTHEST), self.odds, self.share))
-
-
-class Calibration(Struct, frozen=True, eq=False):
-    """A correction of a model's probabilities, and its effect on rows that neither of the two has seen.
-
-    Attributes
-    ----------
-    method : {'temperature', 'isotonic'}
-        Form of the correction.
-    rows : int
-        Number of the rows.
-    log_loss_before, log_loss_after : float
-        Log-loss without and with the correction.
-    before, after : tuple of Bin
-        Reliability without and with it.
-    temperature : float or None
-        Divisor of the log joint probabilities. Above 1 the model becomes less certain.
-    curves : tuple of Curve
-        A curve for each class against all others, or a single one for the second of two classes.
-    """
-
-    method: str
-    rows: int
-    log_loss_before: NotNegative
-    log_loss_after: NotNegative
-    before: tuple[Bin, ...]
-    after: tuple[Bin, ...]
-    temperature: Positive | None = None
-    curves: tuple[Curve, ...] = ()
-
-    def proba(self, joint: np.ndarray) -> np.ndarray:
-        if self.temperature is not None:
-            return np.asarray(np.exp(log_softened(joint, self.temperature)))
-        return curved(joint, self.curves)
-
-    def log_proba(self, joint: np.ndarray) -> np.ndarray:
-        """Return log-probabilities; at a temperature they stay exact if a probability underflows."""
-        if self.temperature is not None:
-            return log_softened(joint, self.temperature)
-        return np.asarray(np.log(curved(joint, self.curves)))
-
-
-def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
-    """Return log-probabilities at a temperature, from the log of share times density."""
-    peaks = joint.max(axis=1, keepdims=True)
-    # Subtract the best class before dividing by the temperature: this keeps the digits of near ties.
-    logs = (joint - np.where(np.isfinite(peaks), peaks, 0.0)) / temperature
-    total = log_of(np.exp(logs).sum(axis=1, keepdims=True))
-    return logs - np.where(np.isfinite(total), total, 0.0)
-
-
-def curved(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
-    """Return probabilities from the curves of the classes, normalised to sum to 1."""
-    odds = log_odds(joint)
-    if len(curves) == 1:
-        second = curves[0](odds[:, 1])
-        return np.stack([1.0 - second, second], axis=1)
-    shares = np.stack([curve(odds[:, k]) for k, curve in enumerate(curves)], axis=1)
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-
-def log_odds(joint: np.ndarray) -> np.ndarray:
-    """Return (rows x groups) log-odds of each group against all others together.
-
-    The leading group is compared with a sum that leaves it out, because its own probability would round to 1.
-
-    >>> log_odds(np.log([[0.4, 0.3, 0.3]])).round(4).tolist(), log_odds(np.array([[0.0, -900.0]])).tolist()
-    ([[-0.4055, -0.8473, -0.8473]], [[900.0, -900.0]])
-    """
-    rows, top = np.arange(len(joint)), joint.argmax(axis=1)
-    peak = joint[rows, top]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = joint - peak[:, None]
-        shares = np.exp(relative)
-        odds: np.ndarray = relative - np.log(shares.sum(axis=1, keepdims=True) - shares)
-        relative[rows, top] = -np.inf
-        second = relative.max(axis=1, keepdims=True)
-        rest = second[:, 0] + np.log(np.exp(relative - second).sum(axis=1))
-    odds[rows, top] = np.where(np.isneginf(second[:, 0]), np.inf, -rest)
-    return odds
 
 
 def complete_names(known: Sequence[Any], count: int) -> list[Any]:
@@ -259,15 +93,8 @@ class FittedTable(Learned, frozen=True, eq=False):
 class Fitted(FittedTable, frozen=True, eq=False):
     """A fitted model of known classes, or of classes that were found."""
 
-    calibration: Calibration | None = None
-    ensemble: Ensemble | None = None
-    """Predicts the classes instead of the model; the model answers all other queries."""
-    weights: ColumnWeights | None = None
-    """A weight of every leaf in predictions, and a bias of every class that replaces the log-share."""
-    linear: LinearWeights | None = None
-    """Weights of a logistic regression on all features, with a bias that replaces the log-share; None if not used."""
-    aode: AodeCounts | None = None
-    """Pair counts if the ensemble is AODE."""
+    scorer: Scorer = Scorer()
+    """Scores the classes; it may be learned for that alone."""
     dependent: DependentPairs | None = None
     """Pairs of columns that depend strongly on each other given the class, strongest first; None if not measured."""
 
@@ -391,81 +218,32 @@ class Fitted(FittedTable, frozen=True, eq=False):
 
     def log_proba(self, table: Table, threads: Runner) -> np.ndarray:
         """Return (rows x groups) log-probabilities, calibrated if the model has a calibration."""
-        if self.ensemble is not None:
-            from softcount.classify.ensemble import score_table
-
-            return score_table(self.ensemble, self.schema, table, threads)
-        return self._each_row(table, threads, self._log_posterior)
+        return self.scorer.log_proba(self, table, threads)
 
     def proba(self, table: Table, threads: Runner) -> np.ndarray:
         """Return (rows x groups) probabilities, calibrated if the model has a calibration."""
-        if self.ensemble is not None:
-            return np.asarray(np.exp(self.log_proba(table, threads)))
-        plain = self.calibration is None and self.learned_weights is None
-        return self._each_row(table, threads, self._posterior, plain)
+        return self.scorer.proba(self, table, threads)
 
     def score_rows(self, table: Table, threads: Runner) -> np.ndarray:
         """Return the log-density of each row, summed over the groups."""
         refuse_families(self.model.leaves, "has no density")
-        return self._each_row(table, threads, None)
-
-    @property
-    def telling(self) -> Any:
-        """The model that predicts groups, with learned weights if there are any."""
-        if self.linear is not None:
-            return LinearStar(self.model, self.linear.weights, self.linear.bias)
-        return self.model if self.weights is None else WeighedStar(self.model, self.weights.weights, self.weights.bias)
-
-    @property
-    def learned_weights(self) -> ColumnWeights | LinearWeights | None:
-        return self.weights if self.linear is None else self.linear
-
-    def compiled(self) -> Any:
-        """Return parameters compiled for scoring; terms that are equal in all groups may be left out."""
-        if self.learned_weights is not None:
-            return self.telling.compile(self.estimates)
-        return self.model.compile(self.estimates, contrast=True)
+        return self.score_each(table, threads, None)
 
     def joint_of(self, chunk: Chunk, compiled: Any) -> np.ndarray:
         """Return (rows x groups) logs of share times density of a chunk, up to a constant per row."""
-        found: np.ndarray = self.telling.score(self.model.prepare(chunk, base=False), compiled, slice(0, chunk.n_rows))
-        return found
-
-    def parts_of(self, chunk: Chunk, compiled: Any) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-        """Return each column's contributions to the group scores, and the (rows x groups) log-shares or biases."""
-        if self.ensemble is not None:
-            from softcount.classify.ensemble import score_columns
-
-            return score_columns(self.ensemble, self.schema, self.texts, chunk)
-        learned = self.learned_weights
-        shares = log_of(self.shares) if learned is None else learned.bias
-        parts = self.telling.score_parts(compiled, self.model.prepare(chunk, base=False))
-        return parts, np.tile(shares, (chunk.n_rows, 1))
+        ready = self.model.prepare(chunk, base=False)
+        return self.scorer.score(self, ready, compiled, slice(0, chunk.n_rows))
 
     def log_joint(self, table: Table, threads: Runner) -> np.ndarray:
         """Return (rows x groups) logs of share times density, up to a constant per row."""
-        return self._each_row(table, threads, lambda joint: np.zeros(len(joint)))
+        return self.score_each(table, threads, lambda joint: np.zeros(len(joint)))
 
-    def _posterior(self, joint: np.ndarray) -> np.ndarray:
-        better = None if self.calibration is None else self.calibration.proba(joint)
-        evidence: np.ndarray = self.model.kernels.normalise(joint)
-        if better is not None:
-            joint[:] = better
-        return evidence
-
-    def _log_posterior(self, joint: np.ndarray) -> np.ndarray:
-        evidence: np.ndarray = self.model.kernels.normalise(joint.copy())
-        if np.isfinite(evidence).all():
-            joint -= evidence[:, None]
-            joint[:] = joint if self.calibration is None else self.calibration.log_proba(joint)
-        return evidence
-
-    def _each_row(self, table: Table, threads: Runner, finish: Finish | None, plain: bool = False) -> np.ndarray:
+    def score_each(self, table: Table, threads: Runner, finish: Finish | None, plain: bool = False) -> np.ndarray:
         """Score every chunk in tiles and finish each tile in place; without `finish`, return each row's log-density.
 
         With `plain`, uncalibrated probabilities are needed, which a kernel may compute directly.
         """
-        compiled = self.model.compile(self.estimates) if finish is None else self.compiled()
+        compiled = self.model.compile(self.estimates) if finish is None else self.scorer.compile(self)
         shape = () if finish is None else (self.n_groups,)
         whole = None if table.n_rows is None else np.empty((table.n_rows, *shape))
 
@@ -478,13 +256,12 @@ class Fitted(FittedTable, frozen=True, eq=False):
             evidence = self.model.posterior(ready, compiled, room) if plain else None
             if evidence is None:
                 out = room
-                telling = self.model if finish is None else self.telling
                 for a in range(0, chunk.n_rows, TILE):
                     rows = slice(a, min(a + TILE, chunk.n_rows))
-                    joint = telling.score(ready, compiled, rows, None if finish is None else out[rows])
                     if finish is None:
-                        out[rows] = self.model.kernels.normalise(joint)
+                        out[rows] = self.model.kernels.normalise(self.model.score(ready, compiled, rows))
                         continue
+                    joint = self.scorer.score(self, ready, compiled, rows, out[rows])
                     self.refuse_impossible(chunk, np.isfinite(finish(joint)), a)
                 if finish is None:
                     out += ready.base
@@ -540,26 +317,3 @@ class Fitted(FittedTable, frozen=True, eq=False):
         chunk = next(self.chunks(table))
         warn_of_given(table, given)
         return chunk
-
-
-# Learned weights for prediction.
-
-
-class ColumnWeights(Struct, frozen=True, eq=False):
-    """The weight of every leaf in the model's order, the bias of every class, and the chosen penalty."""
-
-    weights: np.ndarray
-    bias: np.ndarray
-    penalty: float
-
-
-class LinearWeights(Struct, frozen=True, eq=False):
-    """A logistic regression on the features of the families: (groups x features) weights of each leaf.
-
-    The leaves are in the model's order, and every class has a bias.
-    """
-
-    weights: tuple[np.ndarray, ...]
-    bias: np.ndarray
-    penalty: float
-    n_iter: int

@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from softcount.core.counts import ROOT
 from softcount.core.lazy import xlogy
+from softcount.core.special import log_ratio
 from softcount.errors import DataError
 from softcount.fitted.classes import Anomaly
 from softcount.fitted.conditions import Levels, impossible
-from softcount.fitted.explain import Explanation, log_ratio, runner_up
+from softcount.fitted.explain import Explanation, runner_up
 from softcount.models.network import NetRows, levels_of
 from softcount.models.nodes import Node
 from softcount.models.numeric_parts import NumberPart

@@ -153,7 +153,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
 
     def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
         """Return (rows x groups) logs of share times density, without the part that is equal in all groups."""
-        joint = _fill(compiled[0], rows, out)
+        joint = begin_scores(compiled[0], rows, out)
         for stack, data, part in zip(self.stacks, ready.data, compiled[1:], strict=True):
             stack.score(rows_of(data, rows), part, joint)
         if any(stack.clamped for stack in self.stacks):
@@ -339,7 +339,7 @@ def _kind(bundle: Bundle) -> str:
     return bundle.family.facts.stack if bundle.nodes[0].columns else "bag"
 
 
-def _fill(first: np.ndarray, rows: slice, out: np.ndarray | None) -> np.ndarray:
+def begin_scores(first: np.ndarray, rows: slice, out: np.ndarray | None) -> np.ndarray:
     """Return (rows x groups) that begin with the same numbers in every row; `first` holds them for a tile of rows."""
     joint = np.empty((rows.stop - rows.start, first.shape[1])) if out is None else out
     for a in range(0, len(joint), TILE):
@@ -368,97 +368,3 @@ def _pin(joint: np.ndarray, labels: np.ndarray) -> None:
     own = joint[known, labels[known]]
     joint[known] = -np.inf
     joint[known, labels[known]] = own
-
-
-# -- naive Bayes structures with weights learned by conditional loss, for scoring classes only
-
-
-class LinearStar(Struct, frozen=True, eq=False):
-    """Scores are each leaf's features times (groups x features) weights, plus a bias for every class.
-
-    It only scores classes: densities, samples and everything else come from the star. A missing cell and an unseen
-    category add 0.
-    """
-
-    star: Star
-    weights: Sequence[np.ndarray]  # in the order of the star's leaves
-    bias: np.ndarray
-
-    def compile(self, params: Params) -> list[Any]:
-        """Return the bias, and for every stack the weights of its nodes; the parameters of the star are not used."""
-        by_key = dict(zip((leaf.key for leaf in self.star.leaves), self.weights, strict=True))
-        stacks = ([by_key[node.key] for node in stack.nodes] for stack in self.star.stacks)
-        return [np.tile(self.bias, (TILE, 1)), *stacks]
-
-    def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        joint = _fill(compiled[0], rows, out)
-        for stack, data, weights in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
-            here = rows_of(data, rows)
-            for place, own in enumerate(weights):
-                stack.score_linear(here, place, own, joint)
-        return joint
-
-    def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        found: dict[Key, np.ndarray] = {}
-        for stack, data, weights in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
-            for place, (node, own) in enumerate(zip(stack.nodes, weights, strict=True)):
-                found[node.key] = np.zeros((ready.n_rows, self.star.groups))
-                stack.score_linear(data, place, own, found[node.key])
-        return {leaf.key: found[leaf.key] for leaf in self.star.leaves}
-
-
-LOWEST = -1e3
-"""Lowest log-density of a cell, before it is multiplied by the weight of its column."""
-
-
-def bounded(own: np.ndarray, words: bool) -> np.ndarray:
-    """Limit a leaf's part of the scores to the lowest log-density; for words, relative to the best class.
-
-    A document of two hundred words has a log-density below the limit in every class, which would hide the differences.
-    """
-    if words:
-        best = own.max(axis=-1, keepdims=True)
-        own = own - np.where(np.isfinite(best), best, 0.0)
-    return np.asarray(np.maximum(own, LOWEST))
-
-
-class WeighedStar(Struct, frozen=True, eq=False):
-    """Scores are the weighted log-densities of the leaves, plus a bias for every class in place of the shares.
-
-    It only scores classes: densities, samples and everything else come from the star.
-    """
-
-    star: Star
-    weights: np.ndarray  # in the order of the star's leaves
-    bias: np.ndarray
-
-    def compile(self, params: Params) -> list[Any]:
-        """Return the bias, and for every stack its weighted parameters, or its parameters and the weights."""
-        by_key = dict(zip((leaf.key for leaf in self.star.leaves), self.weights.tolist(), strict=True))
-        compiled = self.star.compile(params, contrast=True)
-        found: list[Any] = [np.tile(self.bias, (TILE, 1))]
-        for stack, part in zip(self.star.stacks, compiled[1:], strict=True):
-            own = np.array([by_key[node.key] for node in stack.nodes])
-            weighed = stack.weighed(part, own)
-            found.append((part, own) if weighed is None else (weighed, None))
-        return found
-
-    def score(self, ready: Ready, compiled: list[Any], rows: slice, out: np.ndarray | None = None) -> np.ndarray:
-        joint = _fill(compiled[0], rows, out)
-        for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
-            here = rows_of(data, rows)
-            if weights is None:
-                stack.score(here, part, joint)
-            else:
-                own = stack.score_nodes(here, part, np.zeros((len(weights), *joint.shape)))
-                joint += np.tensordot(weights, bounded(own, isinstance(stack, Bag)), 1)
-        return joint
-
-    def score_parts(self, compiled: list[Any], ready: Ready) -> dict[Key, np.ndarray]:
-        found: dict[Key, np.ndarray] = {}
-        for stack, data, (part, weights) in zip(self.star.stacks, ready.data, compiled[1:], strict=True):
-            own = stack.score_nodes(data, part, np.zeros((len(stack.nodes), ready.n_rows, self.star.groups)))
-            if weights is not None:
-                own = bounded(own, isinstance(stack, Bag)) * weights[:, None, None]
-            found |= {node.key: own[place] for place, node in enumerate(stack.nodes)}
-        return {leaf.key: found[leaf.key] for leaf in self.star.leaves}

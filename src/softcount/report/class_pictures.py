@@ -152,7 +152,7 @@ def add_planes(
         numbers = [key for key in plain_columns(fitted) if fitted.schema[key].kind.numeric]
         numbers.sort(key=lambda key: known.get(key, len(known)))
         columns = (numbers[0], numbers[1]) if len(numbers) > 1 else None
-    if columns is not None and fitted.n_groups > 1 and fitted.ensemble is None:
+    if columns is not None and fitted.n_groups > 1 and fitted.scorer.is_naive:
         _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), redaction)
 
 
@@ -308,8 +308,8 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
     """Add what every value adds, the largest class against each of the next."""
     found = explain.nomogram_of(fitted)
     if found is None or not found.columns:
-        if fitted.ensemble is not None and fitted.ensemble.together:
-            together = format_list(fitted.ensemble.together)
+        if fitted.scorer.together:
+            together = format_list(fitted.scorer.together)
             page.line(f"no nomogram: the ensemble scores columns together ({together}), not one by one")
         return
     reading = (
@@ -320,7 +320,7 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
         reading += " With more than two classes, these are the odds of the two alone."
     if found.left_out:
         reading += f" Not on it, because they are scored together: {', '.join(map(key_text, found.left_out))}."
-    if fitted.calibration is not None:
+    if fitted.scorer.is_calibrated:
         reading += " Probabilities here are before the correction by calibration."
     order = np.argsort(-fitted.row_shares, kind="stable")
     first, others = int(order[0]), order[1 : 1 + NOMOGRAM_PAIRS]

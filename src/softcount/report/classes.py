@@ -75,7 +75,7 @@ def title_of(fitted: Fitted) -> str:
     groups = format_count(fitted.n_groups, "class", "classes")
     if fitted.classes is None:
         return f"A mixture of {groups}"
-    kind = "Naive Bayes" if fitted.ensemble is None else "Classifier" if fitted.aode is None else "AODE"
+    kind = fitted.scorer.title
     return f"{kind}: {groups}" if fitted.target is None else f"{kind} for {key_text(fitted.target)}: {groups}"
 
 
@@ -107,7 +107,7 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
         "columns": quality.column_records(fitted.schema, fitted.missing), "influence": influence, "fitted": columns,
         "objective": {"name": fitted.objective, "trace": fitted.trace}, **pick(fitted, "log_likelihood", "information"),
         "iterations": fitted.n_iter, **pick(fitted, "converged", "interrupted"),
-        "calibration": evaluation.calibration_record(fitted.calibration), "starts": starts_record(fitted.agreed),
+        "calibration": evaluation.calibration_record(fitted.scorer.calibration), "starts": starts_record(fitted.agreed),
         "selection": selection, "criterion": fitted.record.criterion,
         "evaluation": evaluation.evaluation_record(fitted.record.evaluation), "notes": fitted.notes,
         "data": None if rows is None else _sorting_record(fitted, rows), **fit,
@@ -285,6 +285,7 @@ def _add_overview(page: Page, view: View) -> None:
 
 def _add_performance(page: Page, view: View) -> None:
     fitted, tried = view.fitted, view.fitted.record.evaluation
+    calibration = fitted.scorer.calibration
     if view.full:
         page.heading("How good it is")
     page.line(*(note for note in fitted.notes if note.startswith(WORSE) and not view.full))
@@ -295,15 +296,16 @@ def _add_performance(page: Page, view: View) -> None:
         )
     else:
         intro = f"{tried.how}, on rows the model had not seen ({format_count(tried.n_rows, 'labelled row')}):"
-        remedy = evaluation.REMEDY if fitted.ensemble is None else ""
-        evaluation.add_evaluation(page, tried, view.names, intro, fitted.calibration, remedy, view.full)
-    if tried is None and fitted.calibration is not None:
-        evaluation.add_calibration(page, fitted.calibration)
-    if fitted.ensemble is not None and fitted.ensemble.tried:
+        remedy = evaluation.REMEDY if fitted.scorer.is_naive else ""
+        evaluation.add_evaluation(page, tried, view.names, intro, calibration, remedy, view.full)
+    if tried is None and calibration:
+        evaluation.add_calibration(page, calibration)
+    ensemble = fitted.scorer.ensemble
+    if ensemble and ensemble.tried:
         page.line("models tried for the ensemble, each cross-validated alone:")
         rows = [
             (x.name, format_share(x.accuracy), format_number(x.log_loss), f"{x.weight:.2f}" if x.weight else "-")
-            for x in fitted.ensemble.tried
+            for x in ensemble.tried
         ]
         page.grid(("", "accuracy", "log-loss", "weight"), rows, right=None)
     here = None if view.findings is None else view.findings.evaluation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.fitted.fitted import Bin, Calibration, calibration_error, overstated
+from softcount.fitted.calibration import Bin, Calibration, calibration_error, overstated
 from softcount.pictures.chart import PAGE, PANEL, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.page import Figure, Grid, Page, make_grid, pick

@@ -178,7 +178,7 @@ def _table_size(fit: FitOutcome) -> str:
 
 def _add_verdict(page: Page, fitted: Any) -> None:
     """Add accuracy and log-loss of the model, of standard naive Bayes and of guessing, and what the model is."""
-    found, ensemble = fitted.record.evaluation, fitted.ensemble
+    found, ensemble = fitted.record.evaluation, fitted.scorer.ensemble
     if found is None:
         page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, merged, or learned in parts)")
     else:
@@ -203,8 +203,8 @@ def _add_verdict(page: Page, fitted: Any) -> None:
     ordered = sorted(shares, key=lambda x: -x[2])
     ranked = [f"{shorten(name, NARROW)} {format_share(share)}" for name, share, _ in ordered]
     page.line(f"classes: {format_list(ranked)}")
-    if fitted.calibration is not None:
-        evaluation.add_calibration(page, fitted.calibration, bins=False)
+    if fitted.scorer.calibration:
+        evaluation.add_calibration(page, fitted.scorer.calibration, bins=False)
     elif found is not None:
         remedy = evaluation.REMEDY if ensemble is None else ""
         evaluation.add_overconfidence(page, found, remedy, bins=False)

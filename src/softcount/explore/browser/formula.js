@@ -118,9 +118,9 @@ function normalAt(mean, covariance, d, k, places, values) {
 }
 
 /** AODE. The logarithm of a sum is the mean of its terms' logarithms by their shares of it, and the entropy of these shares. */
-function readAodeMean({ codes: docs, stars: doc }) {
+function readAodeMean(doc) {
   const [shares, alone, given] = ["shares", "alone", "given"].map((name) => unpacked(doc[name], name === "given"));
-  const codes = docs.map(readCode);
+  const codes = doc.codes.map(readCode);
   const sizes = doc.terms.columns.map(([column]) => doc.terms.sizes[column]);
   const offsets = sizes.map((_, term) => sizes.slice(0, term).reduce((a, b) => a + b, 1));
   const columns = codes.map((code) => code.columns[0]);

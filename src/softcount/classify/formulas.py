@@ -1,0 +1,122 @@
+"""Scores of the ensemble's members as formulas over the cells of a row."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from softcount.classify.encode import LARGEST, Binning, NumberScale
+from softcount.classify.features import Terms
+from softcount.core.formulas import (
+    CLAMPED,
+    Apply,
+    Cell,
+    Choose,
+    Code,
+    CombinedCode,
+    Compare,
+    Formula,
+    IntervalCode,
+    LevelCode,
+    LookUp,
+    Once,
+    Whole,
+    clip,
+    formula,
+    largest,
+    log,
+    total,
+    unless_missing,
+)
+from softcount.families.setting import IMPOSSIBLE
+from softcount.table.schema import Key
+
+
+class MemberColumns(Struct, frozen=True):
+    """The columns of the members, of which the first `numbers` are numbers, and those of text."""
+
+    keys: tuple[Key, ...]
+    numbers: int
+    texts: tuple[Key, ...]
+
+    def code(self, column: int, cuts: Binning) -> Code:
+        """Return the code of a column: its interval, or its level."""
+        if column < self.numbers:  # an interval holds its upper edge
+            return IntervalCode(self.keys[column], np.nextafter(cuts.edges[column], np.inf))
+        return LevelCode(self.keys[column], cuts.sizes[column])
+
+    def tables(self, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
+        """Return a look-up for every term; the first row of the table is for unknown cells."""
+        found: list[Formula] = []
+        for term, first in zip(terms.columns, terms.offsets.tolist(), strict=True):
+            sizes = [cuts.sizes[column] for column in term]
+            own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
+            found.append(look_up(tuple(self.code(column, cuts) for column in term), own, table[0]))
+        return found
+
+    def if_known(self, place: int, cuts: Binning, share: np.ndarray) -> Formula:
+        """Return `share` if the column at this place is known, else 0."""
+        if self.numbers <= place < len(self.keys):
+            return look_up((self.code(place, cuts),), np.tile(share, (cuts.sizes[place], 1)), np.zeros_like(share))
+        return unless_missing((*self.keys, *self.texts)[place], formula(share[0]))
+
+
+def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> Formula:
+    """Return a look-up in a (cells of each column x classes) table.
+
+    `unknown` is for missing cells and unseen categories.
+    """
+    sizes = tuple(size + 1 for size in table.shape[:-1])
+    whole = np.broadcast_to(unknown, (*sizes, len(unknown))).copy()
+    whole[(slice(1, None),) * len(codes)] = table
+    if len(codes) > 1:
+        return LookUp(CombinedCode(codes, sizes), whole.reshape(-1, len(unknown)))
+    return LookUp(codes[0], np.vstack([whole, unknown]) if isinstance(codes[0], LevelCode) else whole)
+
+
+def standardise(scale: NumberScale, place: int, key: Key, most: float = LARGEST) -> Formula:
+    """Return a number, or its logarithm, in standard deviations from the mean, at most `most` on either side."""
+    floor, cell = float(scale.floor[place]), Cell(key)
+    sign = float(np.sign(floor))
+    value = log(largest([cell * sign, formula(abs(floor))])) * sign if floor else cell
+    return clip((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)
+
+
+class AodeMean(Whole, Struct, frozen=True, eq=False):
+    """The logarithm of the mean over the parents of AODE, by log-probabilities as in `classify.members.Aode`."""
+
+    codes: tuple[Code, ...]  # of the parents
+    terms: Terms
+    shares: np.ndarray
+    alone: np.ndarray
+    given: np.ndarray
+
+    @cached_property
+    def out(self) -> Formula:
+        """The logarithm of the mean over the parents that are known; the shares of the classes if none is.
+
+        Each parent has the joint log-probability of class and row, which is impossible if the parent is missing.
+        """
+        if not self.codes:
+            return formula(self.shares)
+        ends = [*self.terms.offsets.tolist(), self.terms.width]
+        cells = [slice(ends[place], ends[place + 1]) for place in range(len(self.codes))]
+        stars: list[Formula] = []
+        impossible, nothing = np.full(len(self.shares), CLAMPED), np.zeros(len(self.shares))
+        for parent, (code, own) in enumerate(zip(self.codes, cells, strict=True)):
+            sums = [look_up((code,), (self.shares[:, None] + self.alone[:, own]).T, impossible)]
+            for child, others in enumerate(cells):
+                table = self.given[:, others, own]
+                if child < parent:
+                    sums.append(look_up((self.codes[child], code), table.transpose(1, 2, 0), nothing))
+                elif child > parent:
+                    sums.append(look_up((code, self.codes[child]), table.transpose(2, 1, 0), nothing))
+            stars.append(Once(total(sums)))
+        top = Once(largest(stars))
+        mean = total([Apply("exp", (star - top,)) for star in stars])
+        known = [Choose((Compare("<", star, formula(IMPOSSIBLE)),), formula(0.0), formula(1.0)) for star in stars]
+        there = Once(total(known))
+        score = top + log(mean) - log(largest([there, formula(1.0)]))
+        return Choose((Compare("=", there, formula(0.0)),), formula(self.shares), score)
