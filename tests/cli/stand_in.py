@@ -9,6 +9,7 @@ import numpy as np
 
 from softcount.families import Categorical, Normal
 from softcount.fitted.classes import Card, ColumnContrast
+from softcount.fitted.scorers import Scorer
 from softcount.learn.record import FitRecord
 from softcount.table.schema import Field, Kind, Schema
 
@@ -47,8 +48,7 @@ class StandIn:
     named: list[Any] | None = None
     selection: list[Any] | None = None
     interrupted: bool = False
-    calibration: Any = None
-    ensemble: Any = None
+    scorer: Scorer = field(default_factory=Scorer)
     information: Any = None
     record: FitRecord = field(default_factory=FitRecord)
 

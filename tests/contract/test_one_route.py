@@ -99,9 +99,13 @@ def check_scored(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) 
         params = fitted.params[leaf.key]
         own = leaf.family.score(fitted.model.column(leaf, chunk), taken_by(fitted, leaf), leaf.setting)
         own = np.where(own < -1e199, -np.inf, own)
-        same(odds(fitted.parts_of(chunk, fitted.compiled())[0][leaf.key]), odds(own), slack_of(params))
+        same(odds(scored_columns(fitted, chunk)[leaf.key]), odds(own), slack_of(params))
         joint, slack = joint + own, max(slack, slack_of(params))
     same(odds(logs), odds(joint), slack)
+
+
+def scored_columns(fitted: Fitted, chunk: Any) -> dict[Any, np.ndarray]:
+    return fitted.scorer.score_columns(fitted, chunk, fitted.scorer.compile(fitted))[0]
 
 
 def taken_by(fitted: Fitted, leaf: Node) -> Params:
@@ -121,7 +125,7 @@ def check_counted(fitted: Fitted, example: Example, rows: Any) -> None:
     chunk, own = chunk_of(fitted, example, rows), [fitted.classes.index(name.lower()) for name in names_of(rows)]
     for leaf in fitted.model.leaves:
         stats, params = fitted.counts.arrays[leaf.key], fitted.estimates[leaf.key]
-        scores, order = fitted.parts_of(chunk, fitted.compiled())[0][leaf.key], np.arange(len(rows))
+        scores, order = scored_columns(fitted, chunk)[leaf.key], np.arange(len(rows))
         scored = (scores[order, own] - scores[order, 1 - np.array(own)]).sum()
         if leaf.family.facts.exact and np.isfinite(scored):  # others count what they expect of what is hidden
             other = {name: part[::-1] for name, part in params.items()}
