@@ -60,7 +60,7 @@ def test_the_ages_of_the_demo_table_are_not_below_zero() -> None:
     path = Path(sc.__file__).parent / "demo" / "bicycles.csv"
     model = sc.NaiveBayes(kinds={"age_years": "auto"}).fit(str(path), "type")
     assert model.sample(4_000, random_state=0)["age_years"].to_numpy().min() > 0.0
-    assert "on rows held out" in model.fitted_.schema["age_years"].why
+    assert "on held-out rows" in model.fitted_.schema["age_years"].why
     plain = sc.NaiveBayes().fit(str(path), "type")
     assert model.fitted_.schema["price"].why == plain.fitted_.schema["price"].why
 

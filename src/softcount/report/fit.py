@@ -51,12 +51,18 @@ LEAST_GAIN = 0.0005
 EXPERT_LINES = 40
 BASELINE = "class shares alone (baseline)"
 FIRST = (
-    "only one class", "matches the class exactly", "predicts the class without error", WORSE, "overconfident",
+    "only one class", "matches the class exactly", "predicts the class without error", "overconfident",
     "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the gain of",
     "unlabelled rows", "far from the rest",
 )  # fmt: skip
 """What the most important notes contain, the most important first."""
-REPEATED = ("Ensemble: ", "Using standard naive Bayes alone", "read as missing: ", " initialisations reached the best")
+REPEATED = (
+    WORSE,
+    "Ensemble: ",
+    "Using standard naive Bayes alone",
+    "read as missing: ",
+    " initialisations reached the best",
+)
 """What notes contain whose content stands elsewhere on the page."""
 
 
@@ -150,6 +156,7 @@ def _add_classes(page: Page, fit: FitOutcome, lines: int) -> None:
     """Add what there is to know of a model of classes; the table of columns is cut to fit into so many lines."""
     fitted = fit.fitted
     page.heading(f"{classes.title_of(fitted)}, from {_table_size(fit)}")
+    page.line(*(note for note in fitted.notes if note.startswith(WORSE)))
     if fitted.classes is None:
         _add_search(page, fitted)
     else:
@@ -327,6 +334,7 @@ def _add_columns(page: Page, fitted: Any, names: Sequence[str], rows_left: int) 
 def _add_network(page: Page, fit: FitOutcome) -> None:
     fitted = fit.fitted
     page.heading(f"{networks.title_of(fitted)}, from {_table_size(fit)}")
+    page.line(*(note for note in fitted.notes if note.startswith(WORSE)))
     if fitted.target is not None:
         _add_network_verdict(page, fitted)
     cost = networks.find_figures(fitted)["bic"]
