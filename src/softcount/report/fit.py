@@ -25,8 +25,9 @@ from softcount.pictures.text import (
     shorten,
 )
 from softcount.report import classes, evaluation, quality, words
-from softcount.report.page import OPEN, Grid, Heading, Page, PageBlock, key_text, render_text
+from softcount.report.page import OPEN, Grid, Heading, Page, PageBlock, format_cell, key_text, render_text
 from softcount.run.progress import columns_of_output
+from softcount.table.cell_forms import write_cell
 
 graphs: Any = LazyModule("softcount.report.graph")
 networks: Any = LazyModule("softcount.report.network")
@@ -34,7 +35,8 @@ sequences: Any = LazyModule("softcount.report.sequences")
 
 LINES = 40
 """Lines of the page."""
-TROUBLE_LINES = 12
+TROUBLE_LINES, LEAST_TROUBLE = 20, 6
+"""Lines of the verdict and trouble together, so that some columns are shown too, and lines that trouble has anyway."""
 SHOWN_COLUMNS, SHOWN_CLASSES, SHOWN_TROUBLE, SHOWN_EDGES, SHOWN_BELIEFS, SHOWN_WORDS = 8, 6, 8, 12, 5, 2
 SIDE_BY_SIDE = 2
 """Up to this many classes have a column each in the table of columns that matter."""
@@ -260,7 +262,8 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
     if len(largest) > len(rows):
         rest = format_share(float(sum(fitted.row_shares[group] for group in largest[len(rows) :])))
         page.line(f"and {len(largest) - len(rows)} more with {rest} of the rows")
-    ranked = [key_text(key) for key, value in fitted.influence() if value > 0]
+    columns = [key if isinstance(key, tuple) else (key,) for key, value in fitted.influence() if value > 0]
+    ranked = [key_text(key) for own in columns for key in own]
     page.line(f"columns that differ most between the classes: {format_list(ranked)}")
 
 
@@ -274,8 +277,9 @@ def _name_difference(fitted: Any, contrast: Any, group: int) -> list[str]:
     centre = shares @ means
     far = (means[group] - centre) / (within + shares @ (means - centre) ** 2) ** 0.5
     largest = sorted(range(len(key)), key=lambda place: -abs(far[place]))[:3]
-    texts = fitted.describe(key)[group].removeprefix("mean ").split(", ")
-    return [f"{shorten(key_text(key[place]), NAME_WIDTH)}: mean {texts[place]}" for place in largest]
+    cells = [write_cell(fitted.schema[key[place]].written, float(means[group, place])) for place in largest]
+    names = [shorten(key_text(key[place]), NAME_WIDTH) for place in largest]
+    return [f"{name}: mean {format_cell(cell)}" for name, cell in zip(names, cells, strict=True)]
 
 
 def _first_item(description: str) -> str:
@@ -429,7 +433,8 @@ def _add_trouble(page: Page, fit: FitOutcome) -> None:
     if lines:
         page.heading("Check")
         shown = [_shorten_names(line) for line in lines[:SHOWN_TROUBLE]]
-        while lines_of(shown) > TROUBLE_LINES:
+        most = max(TROUBLE_LINES - lines_of(page.blocks[:-1]), LEAST_TROUBLE)
+        while lines_of(shown) > most:
             shown.pop(-2 if missing else -1)
         page.line(*shown)
         if len(lines) > len(shown):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time
@@ -176,14 +177,21 @@ def render_text(page: Page) -> str:
             lines += ["  " + line for line in block.plain()]
         elif isinstance(block, Picture):
             lines += [f"  {block.title}:", *_align(block.table)]
-        elif len(block) < LONGEST_LINE or block.startswith("softcount "):
+        elif len(block) + 2 <= LONGEST_LINE or block.startswith("softcount "):
             lines.append("  " + block)
         else:
-            lines += textwrap.wrap(
-                block, LONGEST_LINE, initial_indent="  ", subsequent_indent="    ",
-                break_long_words=False, break_on_hyphens=False,
-            )  # fmt: skip
+            lines += _break_line(block)
     return "".join(line.rstrip() + "\n" for line in lines)
+
+
+_OPTION = re.compile(r"(--[\w-]+) (?=\S)")
+
+
+def _break_line(text: str) -> list[str]:
+    """Break a long line between words, but not between an option and its value."""
+    glued = _OPTION.sub("\\1\0", text)  # the text holds no control characters
+    broken = textwrap.TextWrapper(LONGEST_LINE, "  ", "    ", break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in broken.wrap(glued)]
 
 
 def _align(grid: Grid) -> list[str]:
