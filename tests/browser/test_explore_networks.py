@@ -108,9 +108,9 @@ def test_another_node_can_be_asked_about(opened: Any) -> None:
 def test_known_networks_are_answered_as_query_does(name: str, opened: Any, data: Any) -> None:
     from softcount.explore import make_explorer
     from softcount.files.bif import read_network
-    from softcount.fitted.network import fitted_from
+    from softcount.fitted.network import as_fitted
 
-    fitted = fitted_from(read_network(data(f"bif/{name}.bif.gz")))
+    fitted = as_fitted(read_network(data(f"bif/{name}.bif.gz")))
     page = opened(make_explorer(fitted, f"{name}.bif").html).ready()
     variables, rng = variables_of(page), np.random.default_rng(0)
     rows = pd.DataFrame(fitted.sample(20, None, rng))

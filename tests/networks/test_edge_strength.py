@@ -17,7 +17,7 @@ from softcount.networks.structure_search import (
     compelled_edges,
     edge_matrix,
     evidence_weights,
-    resampled,
+    resample,
     search_graph,
     spanning_tree_edges,
     tree_edges,
@@ -185,7 +185,7 @@ def test_weights_that_are_no_whole_numbers_keep_their_total():
     codes, sizes = drawn_codes(2, 3, 60)
     rows = CodeCounts(codes, sizes, np.random.default_rng(0).random(60))
     total = float(rows.counts(()))
-    assert float(resampled(rows, np.random.default_rng(1)).counts(())) == pytest.approx(total, rel=1e-12)
+    assert float(resample(rows, np.random.default_rng(1)).counts(())) == pytest.approx(total, rel=1e-12)
 
 
 def test_evidence_far_below_zero_weighs_without_underflow():

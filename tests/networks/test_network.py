@@ -62,7 +62,7 @@ def test_a_bad_sum_is_named_with_its_configuration() -> None:
 def test_what_is_no_probability_is_refused(value: float) -> None:
     said = refusal(LEVELS, [[1 - value, value], *tables()[1:]])
     assert "'Rain'" in said
-    assert "no probability" in said
+    assert "not a probability" in said
 
 
 def test_shapes_levels_and_lengths_that_do_not_fit_are_refused() -> None:

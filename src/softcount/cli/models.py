@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from softcount.learn.kmeans.fit import Centres
 
 load_estimator = lazy_function("softcount.estimators.saving", "load_estimator")
-network_from_file = lazy_function("softcount.fitted.network", "fitted_from")
+network_from_file = lazy_function("softcount.fitted.network", "as_fitted")
 read_network = lazy_function("softcount.files.bif", "read_network")
 
 NETWORK_FILES = (".bif", ".xmlbif", ".bifxml", ".xml")

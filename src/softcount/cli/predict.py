@@ -43,7 +43,7 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
 from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, with_class_prior
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.network_rows import shown_cells
+from softcount.fitted.network_rows import cells_of_rows
 from softcount.pictures.text import format_count, format_number
 from softcount.report import answers
 from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, prediction_table, reasons_table
@@ -393,7 +393,7 @@ def explain_network(fitted: FittedNet, request: Request) -> None:
     if not places or request.output is not None or request.json:
         write_rows(table, request)
         return
-    page, cells = Page(), shown_cells(fitted, rows, np.unique(places).astype(np.int64))
+    page, cells = Page(), cells_of_rows(fitted, rows, np.unique(places).astype(np.int64))
     for place, line in zip(places, table.to_pylist(), strict=True):
         shown = {names[key]: format_cell(cell) for key, cell in cells[place].items() if key in names}
         add_reasons(page, ExplainedRow(line, shown, probability=float(found.probability[place]), ours=ours))

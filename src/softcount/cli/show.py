@@ -101,7 +101,7 @@ def show_network(fitted: FittedNet, request: Request) -> None:
         return
     with progress() as tell:
         table, rows = open_rows(fitted, request.data, request.form, None, tell)
-        found = network_rows.odd_rows(fitted, rows, request.anomalies)
+        found = network_rows.find_anomalies(fitted, rows, request.anomalies)
     files = list(table.source.files)
     write_answer(
         request.json, lambda: network_pages.anomalies_record(found), lambda: network_pages.anomalies_page(found, files)

@@ -26,7 +26,7 @@ from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
 from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.fitted.influence import whole_table
-from softcount.fitted.network import FittedNet, is_sure
+from softcount.fitted.network import FittedNet, is_exact
 from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import Runner, Threads
@@ -143,7 +143,7 @@ class NetworkMember(AverageMember):
 
     def log_given(self, given: Mapping[Key, Any]) -> float:
         keys = [spec.key for spec in self.fitted.schema.used]  # a class that came as labels is not among them
-        if all(is_sure(value) and key in keys and key not in self.hidden for key, value in given.items()):
+        if all(is_exact(value) and key in keys and key not in self.hidden for key, value in given.items()):
             return float(self.fitted.score_rows(self.fitted.table({key: [given.get(key)] for key in keys}))[0])
         return self.fitted.log_probability(given)
 

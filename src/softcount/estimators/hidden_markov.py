@@ -441,7 +441,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             column its own, in nats. They sum to the log-odds given the whole sequence.
         """
         other = None if against is None else self._state_of(against)
-        sequences, found = self._ask(X, lambda fitted, part: state_answers.explained(fitted, part, other))
+        sequences, found = self._ask(X, lambda fitted, part: state_answers.explain_states(fitted, part, other))
         joined = {key: np.concatenate([part[key] for part in found]) for key in found[0]}
         joined |= {key: self.states_[joined[key]] for key in ("state", "against")}
         return _step_frame(X, sequences, joined)
@@ -549,7 +549,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             "state": self.states_[states.argmax(axis=1)],
             "p(state)": states.max(axis=1),
         }
-        coming = state_answers.coming_values(self._fitted, states, float(level))
+        coming = state_answers.forecast_values(self._fitted, states, float(level))
         table = arrow_table(shown | {apart(name, shown): values for name, values in coming.items()})
         return frame_like(X, table)
 
@@ -572,7 +572,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     def _coming_states(self, X: Any, h: int) -> tuple[Sequences, np.ndarray]:
         h = check_whole("h, the number of steps,", h, 1)
-        sequences, found = self._ask(X, lambda fitted, part: state_answers.coming_states(fitted, part, h))
+        sequences, found = self._ask(X, lambda fitted, part: state_answers.forecast_states(fitted, part, h))
         return sequences, np.concatenate(found)
 
     def sample(self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
@@ -597,7 +597,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         n_samples, length = check_whole("n_samples", n_samples, 0), check_whole("length", length, 1)
         fitted, rng = self._fitted, inputs.generator(random_state)
         begin = None if start is None else self._state_of(start)
-        paths = [state_answers.drawn_path(fitted, length, rng, begin) for _ in range(n_samples)]
+        paths = [state_answers.draw_path(fitted, length, rng, begin) for _ in range(n_samples)]
         if begin is not None:
             paths = [np.concatenate([[begin], path[:-1]]) for path in paths]
         path = np.concatenate([*paths, np.zeros(0, dtype=int)])
@@ -606,7 +606,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             "step": np.tile(np.arange(1, length + 1), n_samples),
             "state": self.states_[path],
         }
-        cells = state_answers.drawn_cells(fitted, path, rng)
+        cells = state_answers.draw_cells(fitted, path, rng)
         table = arrow_table(shown | {apart(name, shown): cells[key] for key, name in labels(cells).items()})
         return self._result(table)
 

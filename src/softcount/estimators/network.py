@@ -25,7 +25,7 @@ from softcount.estimators.result_frames import arrow_table, as_arrow
 from softcount.files.bif import read_network, write_network
 from softcount.fit import network as network_fit
 from softcount.fitted.decisions import BestError
-from softcount.fitted.network import FittedNet, LikeliestLevels, fitted_from, re_estimated
+from softcount.fitted.network import FittedNet, LikeliestLevels, as_fitted, re_estimate
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
 from softcount.learn.networks import GraphStarts
@@ -369,7 +369,7 @@ class BayesNet(EmEstimator, TableEstimator):
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}
         priors = network_fit.network_priors(net, prior, self.equivalent_sample_size)
-        return replace(re_estimated(self.fitted_, net, counts, priors, known), record=FitRecord())
+        return replace(re_estimate(self.fitted_, net, counts, priors, known), record=FitRecord())
 
     def _count(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """What rows add to the counts of the network as it is."""
@@ -539,7 +539,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @classmethod
     def _of_network(cls, network: Network) -> Self:
-        found, fitted = cls(edges=network.graph.edges), fitted_from(network)
+        found, fitted = cls(edges=network.graph.edges), as_fitted(network)
         found._keep(fitted)
         found.n_features_in_ = len(fitted.schema.fields)
         found.feature_names_in_ = np.array([str(spec.key) for spec in fitted.schema.fields], dtype=object)
@@ -880,7 +880,7 @@ class BayesNet(EmEstimator, TableEstimator):
         True
         """
         changed = copy(self)
-        changed._keep(self._fitted.after_doing(cast(dict[Key, Any], {**(set_to or {}), **named})))
+        changed._keep(self._fitted.intervene(cast(dict[Key, Any], {**(set_to or {}), **named})))
         return changed
 
     # -- whole tables

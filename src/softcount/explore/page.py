@@ -24,7 +24,7 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
-from softcount.fitted.network_rows import shown_cells
+from softcount.fitted.network_rows import cells_of_rows
 from softcount.pictures.drawing import markup
 from softcount.pictures.text import format_count, format_list
 from softcount.report.classes import title_of as class_title
@@ -242,7 +242,7 @@ def _first_rows(model: Fitted | FittedNet, table: Table) -> dict[str, Any]:
     else:
         names = labels(model.net.graph.names)
         columns = list(names)
-        shown = shown_cells(model, table, np.arange(FIRST_ROWS))
+        shown = cells_of_rows(model, table, np.arange(FIRST_ROWS))
         found = [[_plain(held.get(key)) for key in columns] for held in shown.values()]
     if not found:
         raise DataError("the table has no rows, so there is none to load. Leave it out.")

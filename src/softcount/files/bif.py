@@ -21,7 +21,7 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.files.atomic import atomic_writer
-from softcount.networks.network import MOST_AXES, Graph, Network, first_bad_row, in_words, normalised
+from softcount.networks.network import MOST_AXES, Graph, Network, describe_configuration, find_bad_row, normalise_rows
 from softcount.sources.bytestream import TextFile, as_utf8, is_passing, spooled
 from softcount.sources.wording import and_others, cell
 
@@ -393,7 +393,7 @@ class BifReader:
     def _table_error(
         self, name: str, what: str, at: int, parents: Sequence[str] = (), configuration: int = 0
     ) -> DataError:
-        given = in_words(parents, [self.levels[parent] for parent in parents], configuration)
+        given = describe_configuration(parents, [self.levels[parent] for parent in parents], configuration)
         return self.error(f"the table of node {cell(name)}{given} {what}.", at)
 
     # -- the network
@@ -419,10 +419,10 @@ class BifReader:
         graph = Graph(tuple(parents), tuple(tuple(number[name] for name in own) for own in parents.values()))
         tables = []
         for name, (own, rows, places, otherwise) in ((name, self.tables[name]) for name in self.levels):
-            if complaint := first_bad_row(rows, ROUNDING):
+            if complaint := find_bad_row(rows, ROUNDING):
                 place, what = complaint
                 raise self._table_error(name, what, places.get(place, otherwise), own, place)
-            tables.append(normalised(rows).reshape([len(self.levels[each]) for each in (*own, name)]))
+            tables.append(normalise_rows(rows).reshape([len(self.levels[each]) for each in (*own, name)]))
         return Network(graph, list(self.levels.values()), tables)
 
 

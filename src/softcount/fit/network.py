@@ -19,7 +19,7 @@ from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, cross_validate_refits
 from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
-from softcount.fitted.network import FittedNet, fitted_from
+from softcount.fitted.network import FittedNet, as_fitted
 from softcount.learn.networks import GraphStarts, fit_network
 from softcount.learn.record import Learned, complete_evidence
 from softcount.learn.settings import Plan
@@ -186,7 +186,7 @@ def _written(text: str) -> tuple[list[Edge], list[str]]:
 
 def other_network(said: Any) -> FittedNet | None:
     """A network that was given as a prior or as a start, as a fitted one; None for anything else."""
-    fitted = fitted_from(said) if isinstance(said, Network) else getattr(said, "fitted_", None)
+    fitted = as_fitted(said) if isinstance(said, Network) else getattr(said, "fitted_", None)
     return fitted if isinstance(fitted, FittedNet) else None
 
 

@@ -40,7 +40,7 @@ from softcount.fitted.conditions import (
 )
 from softcount.fitted.derived_columns import with_derived
 from softcount.fitted.fitted import FittedTable
-from softcount.fitted.network_rows import anomaly_scores, explained_rows, level_number
+from softcount.fitted.network_rows import anomaly_scores, explain_rows, level_number
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
 from softcount.models.numeric_parts import NumberPart
@@ -74,11 +74,11 @@ def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key,
     soft: dict[Key, Any] = {}
     for key, value in given.items():
         net.graph.place(key)
-        (sure if is_sure(value) else soft)[key] = value
+        (sure if is_exact(value) else soft)[key] = value
     return sure, soft
 
 
-def is_sure(value: Any) -> bool:
+def is_exact(value: Any) -> bool:
     """Return whether a given value is a single category or number."""
     return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
 
@@ -242,7 +242,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
 
     room: int = ROOM
 
-    explain = explained_rows
+    explain = explain_rows
     anomaly_scores = anomaly_scores
 
     @property
@@ -481,7 +481,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
                 raise DataError(f"{name!r} is both asked for and given.")
         ready, evidence = self._shown(known)
         for name in known:
-            if self.is_number(name) and not is_sure(known[name]):
+            if self.is_number(name) and not is_exact(known[name]):
                 self.number(name).refuse_range_beside(asked)
         if not several:
             return self._one(of, ready, evidence)
@@ -499,7 +499,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
 
     def _askable(self, known: Mapping[Key, Any]) -> list[Key]:
         """Return the nodes that are not given and have an exact answer under the given values."""
-        ranges = [self.number(name) for name in known if self.is_number(name) and not is_sure(known[name])]
+        ranges = [self.number(name) for name in known if self.is_number(name) and not is_exact(known[name])]
         joined = {node.key for number in ranges for node in number.stack.nodes}
         return [name for name in self.net.graph.names if name not in known and name not in joined]
 
@@ -593,7 +593,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
 
     # -- interventions
 
-    def after_doing(self, set_to: Mapping[Key, Any]) -> FittedNet:
+    def intervene(self, set_to: Mapping[Key, Any]) -> FittedNet:
         """Return the network after an intervention, in which these nodes have no parents."""
         own = {node.key: self.estimates[node.key] for node in self.net.each}
         for key, level in set_to.items():
@@ -643,7 +643,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         return join_fills(self.schema, table, found, {})
 
 
-def re_estimated(
+def re_estimate(
     fitted: FittedNet, net: Net, counts: Counts, priors: Mapping[Key, Any], known: Mapping[Key, Any]
 ) -> FittedNet:
     """Return the network with other counts and the parameters estimated from them and the prior counts."""
@@ -674,7 +674,7 @@ def _require_possible(shares: np.ndarray) -> np.ndarray:
 READ = "read from a network file"
 
 
-def fitted_from(network: Network) -> FittedNet:
+def as_fitted(network: Network) -> FittedNet:
     """Return a network as if it had been fitted; its tables are prior counts of one row in every configuration."""
     fields, nodes = [], []
     for name, levels in zip(network.graph.names, network.levels, strict=True):

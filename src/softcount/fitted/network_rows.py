@@ -63,7 +63,7 @@ def step_by_step(
         yield key, found, alone
 
 
-def explained_rows(
+def explain_rows(
     fitted: FittedNet, table: Table, against: Any = None, run: Map = map, of: Key | None = None
 ) -> Explanation:
     """Explain the most probable category of a node by contributions of the prior shares and every other node.
@@ -204,7 +204,7 @@ def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
 # Anomalies: the rows that fit a network worst, with the contributions of the nodes.
 
 
-def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
+def find_anomalies(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
     """Return the rows that fit worst, worst first, with the contribution of each node."""
     found = surprises(fitted, table)
     if not found:
@@ -212,14 +212,14 @@ def odd_rows(fitted: FittedNet, table: Table, most: int) -> list[Anomaly]:
     parts = np.stack(list(found.values()), axis=1)
     score = parts.sum(axis=1)
     worst = np.argsort(-score, kind="stable")[:most]
-    cells, keys, anomalies = shown_cells(fitted, table, worst), list(found), []
+    cells, keys, anomalies = cells_of_rows(fitted, table, worst), list(found), []
     for row in worst:
         reasons = {keys[place]: float(parts[row, place]) for place in np.argsort(-parts[row], kind="stable")}
         anomalies.append(Anomaly(int(row), float(score[row]), float("nan"), 0, 1.0, reasons, cells[row]))
     return anomalies
 
 
-def shown_cells(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
+def cells_of_rows(fitted: FittedNet, table: Table, rows: np.ndarray) -> dict[int, dict[Key, Any]]:
     """Return the observed values of every node in some rows, which are counted from 0."""
     net, found = fitted.net, dict[int, dict[Key, Any]]()
     for task in table.tasks():

@@ -152,7 +152,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         self._refuse(part, heights)
         return found, heights + part.rows.base
 
-    def foretold(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
+    def predicted(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
         """Return the (steps x states) probabilities of each state given the previous steps only."""
         found = np.empty_like(filtered)
         found[1:] = filtered[:-1] @ self.transitions
@@ -187,19 +187,19 @@ BEFORE, AFTER, STATE = "(before)", "(after)", "(state)"
 """Keys of an explanation: the steps before, the steps after, and the state itself."""
 
 
-def explained(fitted: FittedStates, part: PathRows, against: int | None) -> dict[Any, np.ndarray]:
+def explain_states(fitted: FittedStates, part: PathRows, against: int | None) -> dict[Any, np.ndarray]:
     """Explain each step's most probable state by the steps before, each column and the steps after.
 
     The contributions add up exactly to the log-odds of the state against the runner-up, or against `against` if given.
     All probabilities are given the whole sequence.
     """
     members = fitted.smoothed(part)
-    foretold = fitted.foretold(part, fitted.filtered(part)[0])
+    predicted = fitted.predicted(part, fitted.filtered(part)[0])
     rows, state = np.arange(part.n_rows), members.argmax(axis=1)
     other = runner_up(members, state) if against is None else np.full(part.n_rows, against)
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(members[rows, state]) - np.log(members[rows, other])
-        before = np.log(foretold[rows, state]) - np.log(foretold[rows, other])
+        before = np.log(predicted[rows, state]) - np.log(predicted[rows, other])
     found: dict[Any, np.ndarray] = {"state": state, "against": other, BEFORE: before}
     shown, chain = np.array(fitted.chain.links.shown), fitted.chain
     for key, own in chain.star.score_parts(fitted.compiled.emissions, part.rows).items():
@@ -217,11 +217,11 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
     the contribution of each column in its states. From each part its entropy averaged over f is subtracted.
     """
     members, _ = fitted.filtered(part)
-    foretold = fitted.foretold(part, members)
+    predicted = fitted.predicted(part, members)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rare = np.where(members > 0, xlogy(members, members) - xlogy(members, foretold), 0.0).sum(axis=1)
-    found: dict[Any, np.ndarray] = {STATE: rare - entr(foretold).sum(axis=1)}
-    shown, expected = members @ fitted.chain.sharing, foretold @ fitted.chain.sharing
+        rare = np.where(members > 0, xlogy(members, members) - xlogy(members, predicted), 0.0).sum(axis=1)
+    found: dict[Any, np.ndarray] = {STATE: rare - entr(predicted).sum(axis=1)}
+    shown, expected = members @ fitted.chain.sharing, predicted @ fitted.chain.sharing
     scores = fitted.chain.star.score_parts(fitted.compiled.emissions, part.rows)
     for leaf in fitted.chain.leaves:
         column = fitted.chain.star.column(leaf, chunk)
@@ -232,7 +232,7 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
 # -- forecasts
 
 
-def coming_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarray:
+def forecast_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarray:
     """Return the (sequences x steps x states) probabilities of each state in the next steps."""
     here = fitted.filtered(part)[0][part.borders[1:] - 1]
     found = np.empty((len(here), steps, fitted.n_states))
@@ -242,7 +242,7 @@ def coming_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarra
     return found
 
 
-def coming_values(fitted: FittedStates, states: np.ndarray, level: float) -> dict[str, list[Any]]:
+def forecast_values(fitted: FittedStates, states: np.ndarray, level: float) -> dict[str, list[Any]]:
     """Return forecast columns under (steps x states) probabilities.
 
     A number has its mean and the central interval of probability `level`. A discrete column has its most probable
@@ -267,7 +267,7 @@ def coming_values(fitted: FittedStates, states: np.ndarray, level: float) -> dic
 # -- new sequences
 
 
-def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, state: int | None = None) -> np.ndarray:
+def draw_path(fitted: FittedStates, length: int, rng: np.random.Generator, state: int | None = None) -> np.ndarray:
     """Draw the states of a new sequence; if `state` is given, the path continues after that state."""
     edges, path = np.cumsum(fitted.transitions, axis=1), np.empty(length, dtype=int)
     first = np.cumsum(fitted.first)
@@ -278,7 +278,7 @@ def drawn_path(fitted: FittedStates, length: int, rng: np.random.Generator, stat
     return path
 
 
-def drawn_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator) -> Mapping[Key, Any]:
+def draw_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator) -> Mapping[Key, Any]:
     """Draw a value of every column at each step of a path."""
     groups, found = np.array(fitted.chain.links.shown)[path], dict[Key, Any]()
     for leaf in fitted.chain.leaves:

@@ -91,17 +91,19 @@ def where_finite(top: Any, value: Any) -> Any:
     return where_above(top, fill(-np.inf), value) + where_above(fill(-1e300), top, fill(-np.inf))
 
 
-# -- probabilities that are scaled in every step
+# -- one sequence after the other
 
 CALM = 32
 """Number of backward steps after which probabilities are normalised again."""
 
 
 @fused
-def filter_scaled(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, heights: np.ndarray) -> None:
-    """Turn scores into state probabilities given the steps so far.
+def filter_single(
+    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, logged: bool, step_logs: np.ndarray
+) -> None:
+    """Turn scores into state probabilities given the steps so far; if `logged`, into their logarithms.
 
-    `heights` gets the log-probability of each step given those before.
+    `step_logs` gets the log-probability of each step given those before.
     """
     room = table.shape[1]
     tile = max(SCRATCH // room, 1)
@@ -109,23 +111,83 @@ def filter_scaled(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, he
     for s in range(borders.size - 1):
         for start in range(borders[s], borders[s + 1], tile):
             stop = min(start + tile, borders[s + 1])
-            _forward_tile(scores, start, stop, start == borders[s], table, (rows, sizes, heights))
+            _forward_tile(scores, start, stop, start == borders[s], table, logged, (rows, sizes, step_logs))
+
+
+@fused
+def expect_single(
+    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logged: bool, logs: np.ndarray,
+    sums: Any,
+) -> None:  # fmt: skip
+    """Run forward, then backward, one sequence after the other, so that short ones stay in the cache.
+
+    `table` holds the transitions and their transpose, as logarithms if `logged`: each sum is then computed relative to
+    its largest term, and no digit is lost for any transitions. Otherwise each step is scaled.
+    """
+    firsts, nexts = sums
+    states, room = scores.shape[1], table.shape[1]
+    tile = max(SCRATCH // room, 1)
+    rows, sizes, step_logs = aligned_zeros((tile + 1) * room), aligned_zeros(tile + WIDTH), np.empty(len(scores))
+    pairs, ahead = aligned_zeros(room * room), aligned_zeros(2 * room)
+    for s in range(borders.size - 1):
+        first, end = borders[s], borders[s + 1]
+        for start in range(first, end, tile):
+            stop = min(start + tile, end)
+            logs[s] += _forward_tile(scores, start, stop, start == first, table, logged, (rows, sizes, step_logs))
+        if not logs[s] > -inf:
+            logs[s] = -inf
+            scores[first:end] = 0.0
+            continue
+        tiles = (end - first + tile - 1) // tile
+        for number in range(tiles - 1, -1, -1):
+            start = first + number * tile
+            stop = min(start + tile, end)
+            held = rows, pairs, ahead, weights[s]
+            if logged:
+                _backward_logs(scores, start, stop, stop == end, table, held)
+            else:
+                _backward_scaled(scores, start, stop, stop == end, table, held)
+            for i in range(states):
+                for j in range(states):
+                    nexts[i, j] += weights[s] * pairs[i * room + j] * (1.0 if logged else table[0, i, j])
+            pairs[:] = 0.0
+        for g in range(states):
+            firsts[g] += scores[first, g]
 
 
 @register_jitable
-def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, held: Any) -> float:
+def _forward_tile(
+    scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, logged: bool, held: Any
+) -> float:
     """Run some forward steps of a sequence. Return the log-likelihood of these steps.
 
-    All rows are read before any is written: a load next to a recent masked store waits for it. The row before the first
-    step is at the start of `rows`, which holds the last row at the end.
+    The row before the first step is at the start of `rows`, which holds the last row at the end.
     """
-    rows, sizes, heights = held
+    rows, sizes, step_logs = held
+    if not logged:
+        return _forward_scaled(scores, start, stop, begins, table, rows, sizes, step_logs)
+    total = 0.0
+    for t in range(start, stop):
+        step_logs[t] = _forward_log(scores, t, begins and t == start, table, rows)
+        total += step_logs[t]
+    return total
+
+
+@register_jitable
+def _forward_scaled(
+    scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, rows: np.ndarray, sizes: np.ndarray,
+    step_logs: np.ndarray,
+) -> float:  # fmt: skip
+    """Run some forward steps, each scaled to probabilities that sum to one.
+
+    All rows are read before any is written: a load next to a recent masked store waits for it.
+    """
     states, room = scores.shape[1], table.shape[1]
     total, inverse, possible = 0.0, 1.0, True
     for t in range(start, stop):
         at = (t - start + 1) * room
         peak = read_row(scores, t, rows, at, -inf)
-        heights[t] = peak
+        step_logs[t] = peak
         total += peak
         shift = fill(peak if peak > -inf else 0.0)
         size = fill(0.0)
@@ -143,7 +205,7 @@ def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table
     for t in range(start, stop):
         whole = sizes[t - start]
         write_row(scores, t, rows, (t - start + 1) * room, 1.0 / whole if whole > 0.0 else 0.0)
-        heights[t] += log(whole) if whole > 0.0 else -inf
+        step_logs[t] += log(whole) if whole > 0.0 else -inf
     last = (stop - start) * room
     for g in range(0, room, WIDTH):
         store(rows, g, load(rows, last + g) * fill(inverse))
@@ -151,82 +213,6 @@ def _forward_tile(scores: np.ndarray, start: int, stop: int, begins: bool, table
     for at in range(0, count, WIDTH):
         logs = logs + where_leading(count - at, log_lanes(load(sizes, at)), fill(0.0))
     return total + sum_of(logs) if possible else -inf
-
-
-@fused
-def expect_scaled(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
-) -> None:
-    """Run forward, then backward, one sequence after the other, so that short ones stay in the cache."""
-    firsts, nexts = sums
-    states, room = scores.shape[1], table.shape[1]
-    tile = max(SCRATCH // room, 1)
-    rows, sizes, heights = aligned_zeros((tile + 1) * room), aligned_zeros(tile + WIDTH), np.empty(len(scores))
-    pairs, ahead = aligned_zeros(room * room), aligned_zeros(2 * room)
-    for s in range(borders.size - 1):
-        first, end = borders[s], borders[s + 1]
-        for start in range(first, end, tile):
-            stop = min(start + tile, end)
-            logs[s] += _forward_tile(scores, start, stop, start == first, table, (rows, sizes, heights))
-        if not logs[s] > -inf:
-            logs[s] = -inf
-            scores[first:end] = 0.0
-            continue
-        tiles = (end - first + tile - 1) // tile
-        for number in range(tiles - 1, -1, -1):
-            start = first + number * tile
-            stop = min(start + tile, end)
-            _backward_tile(scores, start, stop, stop == end, table, (rows, pairs, ahead, weights[s]))
-            for i in range(states):
-                for j in range(states):
-                    nexts[i, j] += weights[s] * pairs[i * room + j] * table[0, i, j]
-            pairs[:] = 0.0
-        for g in range(states):
-            firsts[g] += scores[first, g]
-
-
-@register_jitable
-def _backward_tile(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
-    """Run some backward steps of a sequence.
-
-    `pairs` accumulates the expected transitions before multiplication by the table.
-
-    `ahead` holds the row of the next step, then that row divided by its prediction from the current row.
-    """
-    rows, pairs, ahead, weight = held
-    states, room = scores.shape[1], table.shape[1]
-    for t in range(start, stop):
-        read_row(scores, t, rows, (t - start) * room, 0.0)
-    for t in range(stop - 1, start - 1, -1):
-        at = (t - start) * room
-        if t == stop - 1 and ends:
-            for g in range(0, room, WIDTH):
-                store(ahead, g, load(rows, at + g))
-            continue
-        for g in range(0, states, WIDTH):
-            foretold = row_times(rows, at, states, table, 0, g)
-            store(ahead, room + g, load(ahead, g) * where_above(foretold, fill(NOTHING), fill(1.0) / foretold))
-        for i in range(states):
-            for g in range(0, states, WIDTH):
-                place = i * room + g
-                store(pairs, place, load(pairs, place) + fill(rows[at + i]) * load(ahead, room + g))
-        for g in range(0, states, WIDTH):
-            own = load(rows, at + g) * row_times(ahead, room, states, table, room * room, g)
-            store(ahead, g, own)
-            store(rows, at + g, own)
-        if t % CALM == 0:
-            total = fill(0.0)
-            for g in range(0, room, WIDTH):
-                total = total + load(ahead, g)
-            factor = fill(1.0 / sum_of(total))
-            for g in range(0, room, WIDTH):
-                store(ahead, g, load(ahead, g) * factor)
-                store(rows, at + g, load(ahead, g))
-    for t in range(start, stop):
-        write_row(scores, t, rows, (t - start) * room, weight)
-
-
-# -- logarithms, each sum relative to its largest term: no digit is lost for any transitions
 
 
 @register_jitable
@@ -247,51 +233,64 @@ def _forward_log(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, ro
     shift, size = fill(peak if peak > -inf else 0.0), fill(0.0)
     for g in range(0, states, WIDTH):
         size = size + exp_lanes(load(rows, room + g) - shift)
-    height = peak + log(sum_of(size)) if peak > -inf else -inf
+    log_size = peak + log(sum_of(size)) if peak > -inf else -inf
     for g in range(0, states, WIDTH):
-        store(rows, g, load(rows, room + g) - fill(height if height > -inf else 0.0))
+        store(rows, g, load(rows, room + g) - fill(log_size if log_size > -inf else 0.0))
     write_row(scores, t, rows, 0, 1.0)
-    return height
+    return log_size
 
 
-@fused
-def filter_logged(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, heights: np.ndarray) -> None:
-    """Turn scores into logarithms of state probabilities given the steps so far.
+@register_jitable
+def _backward_scaled(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
+    """Run some backward steps of a sequence.
 
-    `heights` gets the log-probability of each step given those before.
+    `pairs` accumulates the expected transitions before multiplication by the table. `ahead` holds the row of the next
+    step, then that row divided by its prediction from the current row.
     """
-    rows = aligned_zeros(2 * table.shape[1])
-    for s in range(borders.size - 1):
-        for t in range(borders[s], borders[s + 1]):
-            heights[t] = _forward_log(scores, t, t == borders[s], table, rows)
-
-
-@fused
-def expect_logged(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
-) -> None:
-    firsts, nexts = sums
+    rows, pairs, ahead, weight = held
     states, room = scores.shape[1], table.shape[1]
-    rows, pairs, ahead = aligned_zeros(2 * room), aligned_zeros(room * room), aligned_zeros(2 * room)
-    for s in range(borders.size - 1):
-        first, end = borders[s], borders[s + 1]
-        for t in range(first, end):
-            logs[s] += _forward_log(scores, t, t == first, table, rows)
-        if not logs[s] > -inf:
-            logs[s] = -inf
-            scores[first:end] = 0.0
+    for t in range(start, stop):
+        read_row(scores, t, rows, (t - start) * room, 0.0)
+    for t in range(stop - 1, start - 1, -1):
+        at = (t - start) * room
+        if t == stop - 1 and ends:
+            for g in range(0, room, WIDTH):
+                store(ahead, g, load(rows, at + g))
             continue
-        for t in range(end - 1, first - 1, -1):
-            read_row(scores, t, rows, 0, -inf)
-            _backward_log(rows, t == end - 1, table, pairs, ahead)
-            for g in range(0, states, WIDTH):
-                store(rows, g, exp_lanes(load(ahead, g)))
-            write_row(scores, t, rows, 0, weights[s])
+        for g in range(0, states, WIDTH):
+            predicted = row_times(rows, at, states, table, 0, g)
+            store(ahead, room + g, load(ahead, g) * where_above(predicted, fill(NOTHING), fill(1.0) / predicted))
         for i in range(states):
-            firsts[i] += scores[first, i]
-            for j in range(states):
-                nexts[i, j] += weights[s] * pairs[i * room + j]
-        pairs[:] = 0.0
+            for g in range(0, states, WIDTH):
+                place = i * room + g
+                store(pairs, place, load(pairs, place) + fill(rows[at + i]) * load(ahead, room + g))
+        for g in range(0, states, WIDTH):
+            own = load(rows, at + g) * row_times(ahead, room, states, table, room * room, g)
+            store(ahead, g, own)
+            store(rows, at + g, own)
+        if t % CALM == 0:
+            total = fill(0.0)
+            for g in range(0, room, WIDTH):
+                total = total + load(ahead, g)
+            factor = fill(1.0 / sum_of(total))
+            for g in range(0, room, WIDTH):
+                store(ahead, g, load(ahead, g) * factor)
+                store(rows, at + g, load(ahead, g))
+    for t in range(start, stop):
+        write_row(scores, t, rows, (t - start) * room, weight)
+
+
+@register_jitable
+def _backward_logs(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
+    """Run some backward steps of a sequence in logarithms. `pairs` accumulates the expected transitions."""
+    rows, pairs, ahead, weight = held
+    states = scores.shape[1]
+    for t in range(stop - 1, start - 1, -1):
+        read_row(scores, t, rows, 0, -inf)
+        _backward_log(rows, ends and t == stop - 1, table, pairs, ahead)
+        for g in range(0, states, WIDTH):
+            store(rows, g, exp_lanes(load(ahead, g)))
+        write_row(scores, t, rows, 0, weight)
 
 
 @register_jitable
@@ -303,9 +302,9 @@ def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.nda
             store(ahead, g, load(rows, g))
         return
     for g in range(0, room, WIDTH):
-        foretold = log_row_times(rows, 0, states, table, 0, g)
+        predicted = log_row_times(rows, 0, states, table, 0, g)
         there = load(ahead, g)
-        store(ahead, room + g, where_finite(there, there - where_above(foretold, fill(-inf), foretold)))
+        store(ahead, room + g, where_finite(there, there - where_above(predicted, fill(-inf), predicted)))
     for i in range(states):
         for g in range(0, room, WIDTH):
             place = i * room + g
@@ -322,7 +321,7 @@ MOST_ROOM = 1 << 18
 """Maximum number of values per array for eight sequences: 2 MB."""
 
 
-def groups_of(borders: np.ndarray, states: int) -> np.ndarray | None:
+def group_sequences(borders: np.ndarray, states: int) -> np.ndarray | None:
     """Return (groups x 8) numbers of sequences of similar length, -1 for padding; None if they are few or too long."""
     lengths = np.diff(borders)
     if len(lengths) < WIDTH // 2 or lengths.max() * states * WIDTH > MOST_ROOM:
@@ -351,7 +350,7 @@ def begin_group(group: np.ndarray, borders: np.ndarray, weights: np.ndarray, sid
 
 
 @register_jitable
-def gathered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, out: np.ndarray) -> None:
+def gather_scores(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, out: np.ndarray) -> None:
     """Copy all scores of a group as (steps, states, lanes), with zeros after the end of a sequence.
 
     All steps are copied before any is read: a read of a register that was just written element by element stalls.
@@ -371,13 +370,13 @@ def gathered(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps:
 
 
 @fused
-def expect_abreast(
+def expect_lanes(
     scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
 ) -> None:
     """Run forward and backward, one group of eight sequences after the other."""
     firsts, nexts, groups = sums
     states = scores.shape[1]
-    lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
+    lengths, heavy, log_sums = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
     starts, step = np.zeros(WIDTH, np.int64), states * WIDTH
     longest = 0
     for s in range(borders.size - 1):
@@ -386,28 +385,28 @@ def expect_abreast(
     beta = aligned_zeros((CALM + 1) * step)
     for group in groups:
         steps = begin_group(group, borders, weights, (starts, lengths, heavy))
-        gathered(scores, starts, lengths, steps, shown)
-        store(heights, 0, fill(0.0))
+        gather_scores(scores, starts, lengths, steps, shown)
+        store(log_sums, 0, fill(0.0))
         for t in range(steps):
-            _forward(t, table, lengths, heights, alpha, shown)
+            _forward_lanes(t, table, lengths, log_sums, alpha, shown)
         for lane in range(WIDTH):
             if group[lane] >= 0:
-                logs[group[lane]] = heights[lane]
-            heavy[lane] = heavy[lane] if heights[lane] > -inf else 0.0
+                logs[group[lane]] = log_sums[lane]
+            heavy[lane] = heavy[lane] if log_sums[lane] > -inf else 0.0
         for start in range((steps - 1) // CALM * CALM, -1, -CALM):
             stop = min(start + CALM, steps)
             for t in range(stop - 1, start - 1, -1):
-                _backward(t, table, lengths, shown, beta, (t - start) * step)
-            _add_pairs_of_lanes(nexts, table, alpha, shown, heavy, (start, stop))
-            _finish(alpha, beta, heavy, start, stop, states)
+                _backward_lanes(t, table, lengths, shown, beta, (t - start) * step)
+            _add_pairs_lanes(nexts, table, alpha, shown, heavy, (start, stop))
+            _smooth_lanes(alpha, beta, heavy, start, stop, states)
         for k in range(states):
             firsts[k] += sum_of(load(alpha, k * WIDTH))
-        _scatter(scores, starts, lengths, steps, alpha)
+        _write_lanes(scores, starts, lengths, steps, alpha)
 
 
 @register_jitable
-def _forward(
-    t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, alpha: np.ndarray, shown: np.ndarray
+def _forward_lanes(
+    t: int, table: np.ndarray, lengths: np.ndarray, log_sums: np.ndarray, alpha: np.ndarray, shown: np.ndarray
 ) -> None:
     """Run one forward step.
 
@@ -438,12 +437,14 @@ def _forward(
     for j in range(states):
         store(alpha, at + j * WIDTH, load(alpha, at + j * WIDTH) * inverse)
         store(shown, at + j * WIDTH, load(shown, at + j * WIDTH) * inverse)
-    told = top + log_lanes(larger(size, fill(NOTHING))) + where_above(fill(NOTHING), size, fill(-inf))
-    store(heights, 0, load(heights, 0) + where_above(load(lengths, 0), fill(t + 0.0), told))
+    log_size = top + log_lanes(larger(size, fill(NOTHING))) + where_above(fill(NOTHING), size, fill(-inf))
+    store(log_sums, 0, load(log_sums, 0) + where_above(load(lengths, 0), fill(t + 0.0), log_size))
 
 
 @register_jitable
-def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray, beta: np.ndarray, at: int) -> None:
+def _backward_lanes(
+    t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray, beta: np.ndarray, at: int
+) -> None:
     """Run one backward step: `beta` at `at` gets the densities of the later steps given each state.
 
     `shown` of the next step becomes the densities of that step and all later ones. `beta` is 1 at the end of a
@@ -453,8 +454,8 @@ def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray,
     step = states * WIDTH
     ahead, ends = (t + 1) * step, load(lengths, 0)
     for j in range(states):
-        said = load(shown, ahead + j * WIDTH) * load(beta, at + step + j * WIDTH)
-        store(shown, ahead + j * WIDTH, where_above(ends, fill(t + 1.0), said))
+        product = load(shown, ahead + j * WIDTH) * load(beta, at + step + j * WIDTH)
+        store(shown, ahead + j * WIDTH, where_above(ends, fill(t + 1.0), product))
     last = where_above(fill(t + 1.5), ends, fill(1.0))
     for i in range(states):
         one, two = last, fill(0.0)
@@ -467,7 +468,7 @@ def _backward(t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray,
 
 
 @register_jitable
-def _add_pairs_of_lanes(
+def _add_pairs_lanes(
     nexts: np.ndarray, table: np.ndarray, alpha: np.ndarray, shown: np.ndarray, heavy: np.ndarray, span: Any
 ) -> None:
     """Add the expected transitions of the steps in `span`."""
@@ -496,7 +497,7 @@ def _add_pairs_of_lanes(
 
 
 @register_jitable
-def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
+def _smooth_lanes(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
     step, weight = states * WIDTH, load(heavy, 0)
     for t in range(start, stop):
         for k in range(states):
@@ -512,7 +513,7 @@ def _finish(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, 
 
 
 @register_jitable
-def _scatter(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
+def _write_lanes(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
     states = scores.shape[1]
     for t in range(steps):
         for lane in range(WIDTH):

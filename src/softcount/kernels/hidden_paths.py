@@ -15,7 +15,9 @@ from softcount.kernels.reference_paths import PathCounts
 
 
 @fused
-def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray) -> None:
+def viterbi_single(
+    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray
+) -> None:
     """Find the most probable paths: maximise forward, then trace back. The backward pass recomputes the sums."""
     states, room = scores.shape[1], table.shape[1]
     tile = max(SCRATCH // room, 1)
@@ -25,7 +27,7 @@ def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: 
         for start in range(first, end, tile):
             stop = min(start + tile, end)
             for t in range(start, stop):
-                logs[s] += _best_step(scores, t, t == first, table, rows, (t - start + 1) * room)
+                logs[s] += _viterbi_step(scores, t, t == first, table, rows, (t - start + 1) * room)
             for t in range(start, stop):
                 forward_backward.write_row(scores, t, rows, (t - start + 1) * room, 1.0)
             last = (stop - start) * room
@@ -42,7 +44,7 @@ def likeliest(scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: 
 
 
 @register_jitable
-def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray, at: int) -> float:
+def _viterbi_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray, at: int) -> float:
     states, room = scores.shape[1], table.shape[1]
     peak = forward_backward.read_row(scores, t, rows, at, -inf)
     if not begins:
@@ -64,30 +66,30 @@ def _best_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows
 
 
 @fused
-def likeliest_abreast(
+def viterbi_lanes(
     scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray, groups: np.ndarray
 ) -> None:
     """Find the most probable paths of eight sequences at a time, one per lane."""
     states = scores.shape[1]
-    lengths, heavy, heights = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
+    lengths, heavy, log_sums = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
     starts, longest = np.zeros(WIDTH, np.int64), 0
     for s in range(borders.size - 1):
         longest = max(longest, borders[s + 1] - borders[s])
     best, turned = aligned_zeros(longest * states * WIDTH), np.ascontiguousarray(table.T)
     for group in groups:
         steps = forward_backward.begin_group(group, borders, logs, (starts, lengths, heavy))
-        forward_backward.gathered(scores, starts, lengths, steps, best)
-        store(heights, 0, fill(0.0))
+        forward_backward.gather_scores(scores, starts, lengths, steps, best)
+        store(log_sums, 0, fill(0.0))
         for t in range(steps):
-            _step_abreast(t, table, lengths, heights, best)
+            _viterbi_step_lanes(t, table, lengths, log_sums, best)
         for lane in range(WIDTH):
             if group[lane] >= 0:
-                logs[group[lane]] = heights[lane]
+                logs[group[lane]] = log_sums[lane]
         _trace(best, turned, starts, lengths, path)
 
 
 @register_jitable
-def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.ndarray, best: np.ndarray) -> None:
+def _viterbi_step_lanes(t: int, table: np.ndarray, lengths: np.ndarray, log_sums: np.ndarray, best: np.ndarray) -> None:
     states = len(table)
     at = t * states * WIDTH
     before = at - states * WIDTH
@@ -107,7 +109,7 @@ def _step_abreast(t: int, table: np.ndarray, lengths: np.ndarray, heights: np.nd
     shift = where_above(top, fill(-inf), top)
     for j in range(states):
         store(best, at + j * WIDTH, load(best, at + j * WIDTH) - shift)
-    store(heights, 0, load(heights, 0) + where_above(load(lengths, 0), fill(t + 0.0), top))
+    store(log_sums, 0, load(log_sums, 0) + where_above(load(lengths, 0), fill(t + 0.0), top))
 
 
 @register_jitable
@@ -148,50 +150,43 @@ def expect_paths(
 ) -> PathCounts:
     heavy = np.ones(len(borders) - 1) if weights is None else np.ascontiguousarray(weights, np.float64)
     logs, firsts, nexts = np.zeros(len(heavy)), np.zeros(len(first)), np.zeros(following.shape)
-    _begin(scores, borders, first)
-    steady = following.min() >= STEADY
-    groups = forward_backward.groups_of(borders, len(first)) if steady else None
+    scores[borders[:-1]] += log_of(first)
+    steady = bool(following.min() >= STEADY)
+    groups = forward_backward.group_sequences(borders, len(first)) if steady else None
     if groups is not None:
-        forward_backward.expect_abreast(
+        forward_backward.expect_lanes(
             scores, borders, heavy, np.ascontiguousarray(following), logs, (firsts, nexts, groups)
         )
-    elif steady:
-        forward_backward.expect_scaled(scores, borders, heavy, _square(following, False), logs, (firsts, nexts))
     else:
-        forward_backward.expect_logged(scores, borders, heavy, _square(following, True), logs, (firsts, nexts))
+        table = _pad_transitions(following, not steady)
+        forward_backward.expect_single(scores, borders, heavy, table, not steady, logs, (firsts, nexts))
     return logs, firsts, nexts
 
 
 def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
-    heights = np.zeros(len(scores))
-    _begin(scores, borders, first)
-    if following.min() >= STEADY:
-        forward_backward.filter_scaled(scores, borders, _square(following, False), heights)
-    else:
-        forward_backward.filter_logged(scores, borders, _square(following, True), heights)
+    step_logs, logged = np.zeros(len(scores)), bool(following.min() < STEADY)
+    scores[borders[:-1]] += log_of(first)
+    forward_backward.filter_single(scores, borders, _pad_transitions(following, logged), logged, step_logs)
+    if logged:
         np.exp(scores, out=scores)
-    return heights
+    return step_logs
 
 
 def best_paths(
     scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     path, logs = np.zeros(len(scores), np.int32), np.zeros(len(borders) - 1)
-    _begin(scores, borders, first)
-    groups = forward_backward.groups_of(borders, len(first))
+    scores[borders[:-1]] += log_of(first)
+    groups = forward_backward.group_sequences(borders, len(first))
     if groups is None:
-        likeliest(scores, borders, _square(following, True), path, logs)
+        viterbi_single(scores, borders, _pad_transitions(following, True), path, logs)
     else:
         with np.errstate(divide="ignore"):
-            likeliest_abreast(scores, borders, np.log(following), path, logs, groups)
+            viterbi_lanes(scores, borders, np.log(following), path, logs, groups)
     return path, logs
 
 
-def _begin(scores: np.ndarray, borders: np.ndarray, first: np.ndarray) -> None:
-    scores[borders[:-1]] += log_of(first)
-
-
-def _square(following: np.ndarray, logs: bool) -> np.ndarray:
+def _pad_transitions(following: np.ndarray, logs: bool) -> np.ndarray:
     """Return transitions padded to whole registers of states, and their transpose; probability zero in the padding."""
     states = len(following)
     room = -(-states // WIDTH) * WIDTH

@@ -22,7 +22,7 @@ from softcount.learn.settings import Plan, em_facts, em_note, plug, retyping, st
 from softcount.models.base import Problem
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Params
-from softcount.networks.network import in_words
+from softcount.networks.network import describe_configuration
 from softcount.run.local import Runner, one_blas_thread
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import end_to_end
@@ -116,7 +116,7 @@ def unseen_notes(net: Net, counts: Counts) -> list[str]:
         empty = np.flatnonzero(counts.arrays[name].value.sum(axis=1) <= 0) if parents else np.zeros(0, int)
         if len(empty):
             names = [graph.names[parent] for parent in parents]
-            where = in_words(names, [levels[parent] for parent in parents], int(empty[0]))
+            where = describe_configuration(names, [levels[parent] for parent in parents], int(empty[0]))
             more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
             notes.append(f"{name!r}: no row was seen{where}{more}; its probabilities come from the prior alone.")
     return notes

@@ -78,7 +78,7 @@ class JunctionTree(Struct, frozen=True, dict=True):
         cliques, above, clique_of = found.cliques()
         place = {node: at for at, node in enumerate(found.order)}
         within = [clique_of[min(scope, key=place.__getitem__)] if scope else -1 for scope in (*scopes, root)]
-        order, upper = _hang(above, within[-1])
+        order, upper = _reroot(above, within[-1])
         times = Counter(node for clique in cliques for node in clique)
         axes: list[Scope] = []
         own: list[int] = []
@@ -181,7 +181,7 @@ def _along(scope: Scope, nodes: Scope) -> Index:
     return (*(slice(None) if node in scope else None for node in nodes), slice(None))
 
 
-def _hang(above: list[int], root: int) -> tuple[list[int], list[int]]:
+def _reroot(above: list[int], root: int) -> tuple[list[int], list[int]]:
     """Re-root the tree of clique `root`. Return the old numbers in the new order, and the new number of each parent."""
     near: list[list[int]] = [[] for _ in above]
     for number, over in enumerate(above):

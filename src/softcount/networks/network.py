@@ -212,12 +212,12 @@ class Network(Struct, frozen=True, eq=False, dict=True):
         if found.shape != shape:
             raise DataError(f"the table of node {name!r} has the shape {found.shape}; its parents make it {shape}.")
         rows = found.reshape(-1, shape[-1])
-        if complaint := first_bad_row(rows, CLOSE_TO_ONE):
+        if complaint := find_bad_row(rows, CLOSE_TO_ONE):
             parents = self.graph.parents[node]
             names = [self.graph.names[parent] for parent in parents]
-            given = in_words(names, [self.levels[parent] for parent in parents], complaint[0])
+            given = describe_configuration(names, [self.levels[parent] for parent in parents], complaint[0])
             raise DataError(f"the table of node {name!r}{given} {complaint[1]}.")
-        found = normalised(rows).reshape(shape)
+        found = normalise_rows(rows).reshape(shape)
         found.flags.writeable = False
         return found
 
@@ -258,10 +258,10 @@ def _hash_rows(matrix: np.ndarray) -> np.ndarray:
     return found
 
 
-def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configuration: int) -> str:
+def describe_configuration(names: Sequence[Name], levels: Sequence[Sequence[str]], configuration: int) -> str:
     """Describe a configuration of a node's parents; the text follows the node's name in an error message.
 
-    >>> in_words(["Rain", "Wind"], [("no", "yes"), ("none", "some", "much")], 4)
+    >>> describe_configuration(["Rain", "Wind"], [("no", "yes"), ("none", "some", "much")], 4)
     " where Rain = 'yes', Wind = 'some'"
     """
     said = []
@@ -271,7 +271,7 @@ def in_words(names: Sequence[Name], levels: Sequence[Sequence[str]], configurati
     return f" where {', '.join(reversed(said))}" if said else ""
 
 
-def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
+def find_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
     """Return the first row that is not a probability distribution and a description of the problem, or None."""
     wrong = ~(rows >= 0).all(axis=1) | (rows > 1 + tolerance).any(axis=1)
     sums = np.where(wrong, np.nan, 1.0)
@@ -286,7 +286,7 @@ def first_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:
     return place, f"holds {value:.9g}, which is not a probability"
 
 
-def normalised(rows: np.ndarray) -> np.ndarray:
+def normalise_rows(rows: np.ndarray) -> np.ndarray:
     """Divide rows by their sums, unless these are 1 up to rounding."""
     sums = rows.sum(axis=1, keepdims=True)
     return np.where(np.abs(sums - 1) > ROUNDED, rows / sums, rows)

@@ -236,7 +236,7 @@ def _with_each(counting: CodeCounts, a: int, others: list[int], given: tuple[int
     """Return the dependence of a node on each of several others, one pair at a time."""
     sizes = [counting.sizes[other] for other in others]
     table = counting.with_each((*given, a), others).reshape(-1, counting.sizes[a], sum(sizes))
-    information, weight = informations(table, sizes)
+    information, weight = mutual_informations(table, sizes)
     seen = table > 0
     of_a = np.logical_or.reduceat(seen, _starts(sizes), axis=2).sum(axis=1)
     of_b = np.add.reduceat(seen.any(axis=1), _starts(sizes), axis=1, dtype=int)
@@ -248,7 +248,7 @@ def _with_each(counting: CodeCounts, a: int, others: list[int], given: tuple[int
     ]
 
 
-def informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def mutual_informations(table: np.ndarray, sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return I(a; b | stratum) in nats for several b side by side, and the weight of the rows of each.
 
     `table` is (strata x levels of a x levels of all b). `sizes` holds the number of levels of each b.

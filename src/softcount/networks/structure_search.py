@@ -15,7 +15,16 @@ from softcount.networks.elimination import bits
 from softcount.networks.expected_counts import IncompleteRows
 from softcount.networks.network import Graph
 from softcount.networks.queries import Evidence, Questions
-from softcount.networks.scores import Bdeu, CodeCounts, EdgeRules, FamilyScores, Pair, Parents, Score, informations
+from softcount.networks.scores import (
+    Bdeu,
+    CodeCounts,
+    EdgeRules,
+    FamilyScores,
+    Pair,
+    Parents,
+    Score,
+    mutual_informations,
+)
 
 ADD, DROP, TURN = 0, 1, 2
 REGION, TURNS = 12, 5
@@ -297,7 +306,7 @@ def _information_tree(counting: CodeCounts, given: tuple[int, ...]) -> Graph:
         others = nodes[at + 1 :]
         sizes = [counting.sizes[other] for other in others]
         table = counting.with_each((*given, node), others).reshape(-1, counting.sizes[node], sum(sizes))
-        weights[at, at + 1 :] = weights[at + 1 :, at] = informations(table, sizes)[0]
+        weights[at, at + 1 :] = weights[at + 1 :, at] = mutual_informations(table, sizes)[0]
     near: dict[int, list[int]] = {node: [] for node in nodes}
     for a, b in heaviest_tree(weights):
         near[nodes[a]].append(nodes[b])
@@ -365,15 +374,15 @@ class EdgeShares(Struct, frozen=True):
 def bootstrap_edges(
     counting: CodeCounts, learn: Callable[[CodeCounts], Graph], replicates: int = 100, seed: int = 0
 ) -> EdgeShares:
-    """Return how often each edge is learned from resampled rows. Only the weights of the rows are drawn."""
+    """Return how often each edge is learned from resample rows. Only the weights of the rows are drawn."""
     if replicates < 1:
         raise DataError(f"an edge's share needs at least one replicate, not {replicates}.")
     rng = np.random.default_rng(seed)
-    graphs = [learn(resampled(counting, rng)) for _ in range(replicates)]
+    graphs = [learn(resample(counting, rng)) for _ in range(replicates)]
     return EdgeShares.of(graphs, np.full(replicates, 1 / replicates))
 
 
-def resampled(counting: CodeCounts, rng: np.random.Generator) -> CodeCounts:
+def resample(counting: CodeCounts, rng: np.random.Generator) -> CodeCounts:
     """Draw as many rows as there are, with replacement. Weights that are not integers keep their total."""
     _, weights = counting.distinct
     total = weights.sum()
@@ -511,7 +520,7 @@ def structural_em(
     graph = chow_liu(CodeCounts(codes, sizes, weights))
     draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
     for turn in range(1, MOST_TURNS + 1):
-        questions = Questions(graph, sizes, fitted_tables(graph, sizes, codes, weights))
+        questions = Questions(graph, sizes, estimate_tables(graph, sizes, codes, weights))
         filled = np.concatenate([questions.draw(Evidence(codes), rng) for _ in range(draws)])
         found = learn(CodeCounts(filled, sizes, np.tile(weights, draws) / draws))
         if found.is_equivalent(graph):
@@ -520,7 +529,7 @@ def structural_em(
     return graph, MOST_TURNS
 
 
-def fitted_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+def estimate_tables(graph: Graph, sizes: Sequence[int], codes: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
     """Estimate tables by at most `EM_STEPS` EM steps, with one prior row in every configuration."""
     rows = IncompleteRows.of(graph, sizes, codes, weights)
     tables = [np.full([sizes[node] for node in family], 1.0 / sizes[family[-1]]) for family in graph.families]
