@@ -70,7 +70,7 @@ def test_nothing_sticks_out_and_numbers_open_by_keyboard(opened: Any, name: str)
     assert page.locator("details[open] table").first.is_visible()
 
 
-@pytest.mark.parametrize("name", ["naive Bayes", "mixture", "network", "hostile"])
+@pytest.mark.parametrize("name", ["naive Bayes", "mixture", "network", "hostile", "k-means", "chain", "text"])
 def test_a_report_has_no_serious_fault_for_readers_of_any_kind(opened: Any, axe: str, name: str) -> None:
     page = opened(report(name))
     assert page.grave_faults(axe) == []

@@ -146,7 +146,7 @@ def test_the_report_has_its_parts_in_order(bikes: Any) -> None:
     assert [part for part in found if part != "Drift"] == PARTS and "Drift" in found
     checked(html)
     right = bikes.fitted_.record.evaluation.accuracy
-    first = html.split("<h2")[0]
+    first = html.split("<h2 id=")[0]
     assert f"<dt>Accuracy</dt><dd><b>{100 * right:.1f} %</b>" in first and "Columns that matter most" in first
     assert first.index("<svg") < first.index("Notes") and "Confusion matrix" in first
     assert html.count("<svg ") == html.count("<figure>") == html.count("<details>")

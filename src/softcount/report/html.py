@@ -80,6 +80,8 @@ def _render_parts(page: Page) -> Iterator[str]:
                 place += 1
                 if place:  # the first is the title
                     yield f'<h2 id="part-{place}">{markup(block.text)}</h2>'
+            elif isinstance(block, Heading) and not place:  # below the title, no level may be left out
+                yield f'<h2 class="minor">{markup(block.text)}</h2>'
             else:
                 yield _render_block(block)
 
@@ -114,7 +116,10 @@ def render_facts(figures: Iterable[Figure]) -> str:
 def _render_grid(grid: Grid, label: str = "a table") -> str:
     """Render a table that scrolls by itself if it is wider than the page."""
     sides = [' class="r"' if right else "" for right in grid.right]
-    head = "".join(f'<th scope="col"{side}>{markup(x)}</th>' for x, side in zip(grid.headings, sides, strict=True))
+    head = "".join(
+        f'<th scope="col"{side}>{markup(x)}</th>' if x else "<td></td>"
+        for x, side in zip(grid.headings, sides, strict=True)
+    )
     rows = "".join(
         "<tr>" + "".join(f"<td{side}>{markup(x)}</td>" for x, side in zip(row, sides, strict=True)) + "</tr>"
         for row in grid.rows
