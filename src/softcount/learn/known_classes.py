@@ -126,7 +126,7 @@ def _unlabelled_notes(
     if not weight:
         use = remedies.either("unlabelled_weight=1", "--model naive-bayes --unlabelled-weight 1")
         rows = f"{table.unknown_labels:,} rows" if table.unknown_labels > 1 else "1 row"
-        return [f"{rows} without a label were not used. To learn from unlabelled rows by EM: {use}"]
+        return [f"{rows} without a label were not used. To learn from them by EM: {use}"]
     grown = int(np.argmax(counted / np.maximum(labelled, 1.0)))
     before, after = float(labelled[grown]), float(counted[grown])
     if after <= 1.1 * before:

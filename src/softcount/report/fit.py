@@ -55,7 +55,7 @@ BASELINE = "class shares alone (baseline)"
 FIRST = (
     "only one class", "matches the class exactly", "predicts the class without error", "overconfident",
     "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the gain of",
-    "unlabelled rows", "far from the rest",
+    "without a label", "far from the rest",
 )  # fmt: skip
 """What the most important notes contain, the most important first."""
 REPEATED = (
