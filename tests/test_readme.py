@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from softcount import families
 from softcount.cli import main
 
 README = Path(__file__).parents[1] / "README.md"
@@ -70,3 +71,9 @@ def test_the_accuracy_table_is_that_of_the_benchmark() -> None:
     shown = re.findall(r"^\| .* \| (\.\d+) \| (\.\d+) \|$", README.read_text(encoding="utf-8"), flags=re.M)
     assert len(shown) == 4
     assert {f"{accuracy} / {loss}" for accuracy, loss in shown} == set(figures)
+
+
+def test_the_changelog_counts_commands_and_families() -> None:
+    text = (README.parent / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"{len(main.commands)} subcommands" in text
+    assert f"{len(families.__all__)} families" in text
