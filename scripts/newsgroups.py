@@ -27,7 +27,7 @@ Messages = tuple[np.ndarray, np.ndarray]
 def messages(path: str) -> Messages:
     """The messages and their groups."""
     table = sc.read(path)
-    wanted = {"text": Wanted(numeric=False, text=True), "class": Wanted(numeric=False)}
+    wanted: dict[Any, Wanted] = {"text": Wanted(numeric=False, text=True), "class": Wanted(numeric=False)}
     columns = [piece.load() for piece in table.source.pieces(wanted)]
     text = [part for column in columns for part in column["text"].to_pylist()]
     groups = [part for column in columns for part in column["class"].to_pylist()]

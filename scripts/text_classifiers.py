@@ -28,7 +28,7 @@ def measured(path: str) -> Iterator[Documents]:
         cells = np.array([line.split("\t", 1) for line in lines], dtype=object)
         yield Path(path).name, cells[:, 1], cells[:, 0].astype(str)
         return
-    wanted = {"text": Wanted(numeric=False, text=True), "class": Wanted(numeric=False)}
+    wanted: dict[Any, Wanted] = {"text": Wanted(numeric=False, text=True), "class": Wanted(numeric=False)}
     columns = [piece.load() for piece in sc.read(path).source.pieces(wanted)]
     texts = [text for column in columns for text in column["text"].to_pylist()]
     labels = np.array([label for column in columns for label in column["class"].to_pylist()])

@@ -381,7 +381,7 @@ def test_an_explanation_against_a_named_class():
     model = sc.NaiveBayes().fit(X, y)
     found, logs = model.explain(X, against="b"), model.predict_log_proba(X)
     parts = contributions(found)
-    assert found["(class)"].to_pylist() == model.predict(X).tolist() and set(found["(against)"].to_pylist()) == {"b"}
+    assert found["(class)"].tolist() == model.predict(X).tolist() and set(found["(against)"]) == {"b"}
     total = np.sum([parts[name].to_numpy() for name in parts.column_names], axis=0)
     np.testing.assert_allclose(total, logs.max(axis=1) - logs[:, 1], atol=1e-12)
     with pytest.raises(sc.DataError, match="no class 'd'"):

@@ -16,6 +16,7 @@ import softcount as sc
 from contract.checking import worked
 from contract.examples import Example, every_example
 from softcount.estimators.column_choice import _evidence, held_out_columns
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate.columns import forward
 from softcount.fitted.explain import column_evidence
 
@@ -44,7 +45,7 @@ def coded(rows: int = 120) -> tuple[np.ndarray, np.ndarray]:
 def test_what_a_column_adds_is_the_evidence_by_hand_and_the_best_set_that_of_all_sets():
     X, y = coded()
     found = sc.select_columns(sc.NaiveBayes(), X, y)
-    adds = {line["column"]: line["adds"] for line in found.table.to_pylist()}
+    adds = {line["column"]: line["adds"] for line in arrow(found.table).to_pylist()}
     apart, whole = [], []
     for column in X.T:
         levels = np.unique(column)
@@ -55,7 +56,7 @@ def test_what_a_column_adds_is_the_evidence_by_hand_and_the_best_set_that_of_all
         assert adds[str(place)] == pytest.approx(apart[place] - whole[place], rel=1e-10)
     best = max(subsets(5), key=lambda s: sum(apart[j] if j in s else whole[j] for j in range(5)))
     assert sorted(found.columns) == list(best) == [0, 3, 4]
-    assert [line["column"] for line in found.table.to_pylist()] == sorted(adds, key=lambda key: -adds[key])
+    assert [line["column"] for line in arrow(found.table).to_pylist()] == sorted(adds, key=lambda key: -adds[key])
 
 
 @every_example
@@ -135,7 +136,7 @@ def test_columns_that_carry_groups_are_the_best_of_all_sets():
     best = max(subsets(4), key=lambda columns: gain(X, columns))
     assert sorted(found.columns) == list(best) == [1, 3]
     assert found.model.predict(X).shape == (150,) and set(found.model.params_) == {1, 3}
-    adds = {line["column"]: line["adds"] for line in found.table.to_pylist()}
+    adds = {line["column"]: line["adds"] for line in arrow(found.table).to_pylist()}
     assert adds["0"] < 0 < adds["1"] and adds["2"] < 0 < adds["3"]
 
 

@@ -84,7 +84,7 @@ def test_impute_fills_holes_and_leaves_odd_numbers_alone() -> None:
 def test_explain_counts_it_as_nothing_and_says_so() -> None:
     model = fitted()
     with pytest.warns(DataWarning, match=SAID):
-        assert model.explain(ODD)["size"].to_pylist()[0] == 0.0
+        assert model.explain(ODD)["size"].tolist()[0] == 0.0
 
 
 def test_scikit_learns_cross_validation_goes_through() -> None:

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 import softcount as sc
 from softcount.cli import main
 from softcount.errors import DataError, DataWarning
+from softcount.estimators import result_frames
 
 RNG = np.random.default_rng(3)
 FRAME = pd.DataFrame(
@@ -91,10 +92,32 @@ def test_figures_are_the_same_in_every_frame() -> None:
         np.testing.assert_array_equal(np.asarray(found["size"]), tables[0]["size"].to_numpy())
 
 
-def test_an_array_or_a_file_gives_arrow(tmp_path: Path) -> None:
+@pytest.mark.parametrize("installed", [True, False])
+def test_an_array_a_list_or_a_file_gives_pandas_if_it_is_installed(
+    installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     PLAIN.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
-    assert isinstance(sc.NaiveBayes().fit(tmp_path / "t.csv", "y").sample(2), pa.Table)
-    assert isinstance(sc.NaiveBayes().fit(PLAIN[["mass"]].to_numpy(), Y).sample(2), pa.Table)
+    if not installed:
+        monkeypatch.setattr(result_frames, "find_spec", lambda name: None)
+    wanted = pd.DataFrame if installed else pa.Table
+    numbers = PLAIN[["mass"]].to_numpy()
+    for X, y in [(tmp_path / "t.csv", "y"), (numbers, Y), (numbers.tolist(), Y), ({"mass": [*numbers[:, 0]]}, Y)]:
+        model = sc.NaiveBayes().fit(X, y)
+        found = [model.sample(2), model.explain(X), model.anomalies(X, 2), model.summary(), model.schema_]
+        assert {type(own) for own in found} == {wanted}
+
+
+def test_the_missing_cells_of_a_file_are_filled(tmp_path: Path) -> None:
+    rows = pd.DataFrame(
+        {"size": [1.5, 1.5, None, 9.5, 9.5, 9.5], "zip": [*"aaabbb"], "code": ["01", "02", "03", "04", "05", "06"]}
+    )
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    model = sc.Mixture(2, kinds={"code": "ignore"}, random_state=0).fit(tmp_path / "t.csv")
+    found = model.impute(tmp_path / "t.csv")
+    assert found["size"].tolist() == pytest.approx(model.impute(rows)["size"].tolist())
+    assert found["code"].tolist() == rows["code"].tolist()  # text, with its zeros
+    pd.testing.assert_frame_equal(model.impute(sc.read(tmp_path / "t.csv")), found)
+    assert len(model.augment(tmp_path / "t.csv")) >= len(rows)
 
 
 # -- kinds_ and schema_

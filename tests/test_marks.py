@@ -72,7 +72,7 @@ def plain_marks(documents: list[str], y: list[str], own: str, model: str) -> dic
 def test_marking_words_are_those_of_the_oracle(model, documents, classes):
     y = labels(len(documents), classes)
     documents = [f"{document} the" for document in documents]
-    lines = fitted(documents, y, model).marking_words(n=20).to_pylist()
+    lines = arrow(fitted(documents, y, model).marking_words(n=20)).to_pylist()
     for own in sorted(set(y)):
         found = [line for line in lines if line["class"] == own]
         plain = plain_marks(documents, y, own, model)
@@ -90,7 +90,7 @@ def test_neither_a_name_repeated_once_nor_a_word_used_everywhere_leads():
     topic = [f"the of and to gearbox engine in is it {common[i % 15]}" for i in range(60)]
     other = [f"the of and to goal match in is it that {common[i % 15]}" for i in range(60)]
     topic[0] += " kowalczyk kowalczyk kowalczyk"
-    marks = fitted(topic + other, ["auto"] * 60 + ["sport"] * 60).marking_words(n=3).to_pylist()
+    marks = arrow(fitted(topic + other, ["auto"] * 60 + ["sport"] * 60).marking_words(n=3)).to_pylist()
     words = [line["word"] for line in marks if line["class"] == "auto"]
     assert set(words[:2]) == {"engine", "gearbox"}
     assert not set(words) & set(common)
@@ -117,7 +117,7 @@ def test_clusters_have_marking_words_too():
 
 
 def test_a_single_class_has_its_most_frequent_words():
-    marks = fitted(["call me", "call mum", "see mum call"], ["a"] * 3).marking_words(n=2).to_pylist()
+    marks = arrow(fitted(["call me", "call mum", "see mum call"], ["a"] * 3).marking_words(n=2)).to_pylist()
     assert [(line["word"], line["count"], line["elsewhere"], line["log_odds"]) for line in marks] == [
         ("call", 3, 0, 0),
         ("mum", 2, 0, 0),
@@ -127,10 +127,10 @@ def test_a_single_class_has_its_most_frequent_words():
 def test_every_column_of_text_is_listed_or_the_one_asked_for():
     X = {"a": ["free call", "love mum", "free prize", "mum home"], "b": ["x1 x2", "y1 y2", "x1 x3", "y1 y3"]}
     nb = sc.NaiveBayes(kinds={"a": "text", "b": sc.families.Text("bernoulli")}).fit(X, list("shsh"))
-    assert set(nb.marking_words()["column"].to_pylist()) == {"a", "b"}
-    assert set(nb.marking_words(key="b")["column"].to_pylist()) == {"b"}
-    assert set(nb.explain_words(X, row=2)["column"].to_pylist()) == {"a", "b"}
-    assert set(nb.explain_words(X, row=2, key="a")["column"].to_pylist()) == {"a"}
+    assert set(nb.marking_words()["column"].tolist()) == {"a", "b"}
+    assert set(nb.marking_words(key="b")["column"].tolist()) == {"b"}
+    assert set(nb.explain_words(X, row=2)["column"].tolist()) == {"a", "b"}
+    assert set(nb.explain_words(X, row=2, key="a")["column"].tolist()) == {"a"}
     with pytest.raises(DataError, match="'c' is no column of text"):
         nb.marking_words(key="c")
 
@@ -156,11 +156,11 @@ def test_words_add_up_to_the_columns_figure(model, estimate, documents, classes,
     X = {"note": [None, *rows[1:]] if gap else rows, "size": np.arange(len(rows)) * 0.37}
     nb = sc.NaiveBayes(kinds={"note": sc.families.Text(model), "size": "normal"}, estimate=estimate)  # type: ignore[arg-type]
     nb.fit(X, labels(len(rows), classes))
-    figures = nb.explain(X)["note"].to_pylist()
+    figures = nb.explain(X)["note"].tolist()
     for row in range(min(len(rows), 4)):
         table = nb.explain_words(X, row=row)
-        assert sum(table["nats"].to_pylist()) == pytest.approx(figures[row], abs=1e-9)
-        sizes = [abs(nats) for nats in table["nats"].to_pylist()]
+        assert sum(table["nats"].tolist()) == pytest.approx(figures[row], abs=1e-9)
+        sizes = [abs(nats) for nats in table["nats"].tolist()]
         assert sizes == sorted(sizes, reverse=True)
     if gap:
         assert arrow(nb.explain_words(X, row=0)).num_rows == 0
@@ -204,8 +204,8 @@ def test_without_a_prior_a_word_can_be_all_there_is_to_say():
 def test_against_names_the_class_to_compare_with():
     documents = ["free call", "love mum", "free prize", "mum home", "goal match", "team goal"]
     nb = fitted(documents, list("shshgg"))
-    against = nb.explain_words({"note": ["free mum"]}, against="g")["nats"].to_pylist()
-    assert sum(against) == pytest.approx(nb.explain({"note": ["free mum"]}, against="g")["note"][0].as_py())
+    against = nb.explain_words({"note": ["free mum"]}, against="g")["nats"].tolist()
+    assert sum(against) == pytest.approx(nb.explain({"note": ["free mum"]}, against="g")["note"][0])
     with pytest.raises(DataError, match="no class 'x'"):
         nb.explain_words({"note": ["free mum"]}, against="x")
 

@@ -446,7 +446,7 @@ def test_a_number_that_is_cut_is_drawn_asked_and_scored_as_a_number(how, tmp_pat
         drawn = pa.table(model.sample(500, given=given, random_state=0)).to_pandas()
         assert drawn["age"].dtype == np.int64 and drawn["age"].between(rows["age"].min(), rows["age"].max()).all()
         assert drawn["age"].mean() == pytest.approx(rows["age"][job == "b"].mean(), abs=1.5)
-        within = pa.table(model.sample(50, given={"age": (30, 33)}, random_state=0))["age"].to_pylist()
+        within = model.sample(50, given={"age": (30, 33)}, random_state=0)["age"].tolist()
         assert set(within) == {30, 31, 32, 33}
         for name, high in (("age", 200.0), ("pay", 1500.0)):
             answer, grid = model.query(name, given), np.linspace(1e-3, high, 20_001)

@@ -71,6 +71,8 @@ def test_every_estimator_takes_a_seed_and_shows_progress(estimator: Any) -> None
         (sc.BagOfWords, "max_features", "Use max_words:"),
         (sc.BagOfWords, "token_pattern", "Use pattern:"),
         (sc.BagOfWords, "norm", "Use normalize:"),
+        (sc.Classifier, "class_prior", "Use class_prior of predict and predict_proba"),
+        (sc.HiddenMarkov, "covariance_type", "Use kinds:"),
         (sc.Histogram, "xyz", "It has bins, random_state, verbose"),
     ],
 )
@@ -79,6 +81,8 @@ def test_a_name_of_another_library_names_ours(estimator: Any, name: str, right: 
         estimator(**{name: 1})
     with pytest.raises(TypeError, match=f"'{name}'"):
         estimator(**{name: 1})
+    with pytest.raises(DataError, match=f"{estimator.__name__} has no parameter '{name}'. {right}"):
+        estimator().set_params(**{name: 1})
 
 
 def test_the_seed_of_a_classifier_changes_its_evaluation_alone() -> None:

@@ -86,6 +86,28 @@ def test_answers_are_readable() -> None:
     assert str(likeliest.levels["job"]) in checked_html(likeliest._repr_html_()).text
 
 
+def test_results_are_readable() -> None:
+    model = MODELS["naive_bayes"]().model
+    y = ["no", "yes"] * 30
+    X = {"u": NUMBERS[:, 0], "v": [*"abc"] * 20}
+    evaluation = sc.NaiveBayes().fit(X, y).evaluate(X, y)
+    assert f"accuracy {evaluation.accuracy:.4g}" in repr(evaluation)
+    assert "calibration error" in checked_html(evaluation._repr_html_()).text
+    compared = sc.compare(X, y, folds=2)
+    assert compared.best.name in repr(compared) and compared.best.name in checked_html(compared._repr_html_()).text
+    ranking = sc.rank_densities(NUMBERS[:, 0])
+    assert ranking.best.name in repr(ranking) and ranking.best.name in checked_html(ranking._repr_html_()).text
+    table = sc.read(X)
+    assert repr(table) == "<Table of 60 rows: u (real), v (categorical)>"
+    assert "categorical" in checked_html(table._repr_html_()).text
+    steps = sc.read_sequences(["anna", "otto"])
+    assert repr(steps) == "<Sequences: 2 sequences, 8 steps of 'character'>"
+    pages = [model.explore(), model.report(), sc.model_changes(model, model), model.counts_, model.posterior_]
+    pages += [sc.select_columns(sc.NaiveBayes(), X, y), sc.plot.InfluenceDisplay.from_estimator(model)]
+    assert all(len(repr(page)) < 500 and " at 0x" not in repr(page) and "array" not in repr(page) for page in pages)
+    assert pages[0]._repr_html_().startswith("<iframe")
+
+
 def test_hostile_names_are_only_text() -> None:
     names = [name for name in HOSTILE if name.strip()]
     columns: dict[str, Any] = {name * 3: HOSTILE[:20] * 2 for name in names}

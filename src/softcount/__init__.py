@@ -122,6 +122,11 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *_MODULES])
 
 
+if TYPE_CHECKING:  # results of the functions below
+    from softcount.sequences import Sequences
+    from softcount.table import Table
+
+
 def read(  # noqa: PLR0913 - everything that a file may be
     path: Any,
     *,
@@ -141,7 +146,7 @@ def read(  # noqa: PLR0913 - everything that a file may be
     comment: str = "",
     file_column: str | None = None,
     progress: Any = None,
-) -> Any:
+) -> Table:
     """Read a table that every estimator accepts as `X`.
 
     It is encoded once. Estimators read files and data frames themselves; use `read` to set how a file is written, or to
@@ -218,7 +223,7 @@ def read(  # noqa: PLR0913 - everything that a file may be
     )  # fmt: skip
 
 
-def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = (), kinds: Any = None) -> Any:
+def read_sql(query: str, connection: Any, *, missing: Any = (), only_missing: Any = (), kinds: Any = None) -> Table:
     """Read the rows of a database query as a table that every estimator accepts as `X`.
 
     The query is run once, and its rows are kept in a temporary file while the table is used.
@@ -271,7 +276,7 @@ def read_sequences(  # noqa: PLR0913
     columns: Any = None,
     missing: Any = (),
     header: bool | None = None,
-) -> Any:
+) -> Sequences:
     """Read sequences of steps that `MarkovChain` and `HiddenMarkov` accept as `X`.
 
     The data may be

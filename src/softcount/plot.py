@@ -106,6 +106,9 @@ class Display:
         before, see, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also\n")
         cls.__doc__ = before.rstrip() + "\n" + PARTS_OF_DISPLAYS + see + after
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.table.num_rows:,} rows: {', '.join(self.table.column_names)}>"
+
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones.
 

@@ -215,7 +215,7 @@ def test_a_pair_of_columns_that_only_together_tell_is_found():
     y = (X[:, 1] == X[:, 3]).astype(int)
     model = sc.Classifier().fit(X, y)
     assert model.score(X, y) == 1.0
-    assert model.selection_["model"][0].as_py() == "pairwise interactions"
+    assert model.selection_["model"][0] == "pairwise interactions"
 
 
 @pytest.mark.parametrize("failures", [1, 99])

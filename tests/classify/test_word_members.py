@@ -262,8 +262,8 @@ def test_words_add_up_where_columns_or_features_have_weights(how):
     if how == "logistic":
         X = {"note": rows}
     model = plain.fit(X, y) if how == "weights" else plain.fit(X, y).to_logistic(X, y)
-    told = sum(model.explain_words(X, row=0)["nats"].to_pylist())
-    assert told == pytest.approx(model.explain(X)["note"][0].as_py(), abs=1e-9)
+    told = sum(model.explain_words(X, row=0)["nats"].tolist())
+    assert told == pytest.approx(model.explain(X)["note"][0], abs=1e-9)
 
 
 def test_a_weight_does_not_make_long_documents_alike():

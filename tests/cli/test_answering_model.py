@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
@@ -87,7 +86,7 @@ def test_the_library_warns_too(folder: Path) -> None:
         for ask in (lambda: model.query("charge", {"line": "dsl"}), lambda: model.sample(3)):  # noqa: B023
             with pytest.warns(softcount.DataWarning, match="Mixture.*or BayesNet.tan"):
                 ask()
-    assert pa.table(softcount.load(folder / "network.sc").sample(3)).num_rows == 3
+    assert len(softcount.load(folder / "network.sc").sample(3)) == 3
     assert softcount.load(folder / "mixture.sc").answering_model_.startswith("mixture of")
 
 

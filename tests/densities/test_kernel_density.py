@@ -419,3 +419,14 @@ def test_kdepys_figures_where_the_settings_mean_the_same(data, kernel):
     model = sc.KernelDensity(kernel, bandwidth=h).fit(eruptions, sample_weight=weights)
     found = np.exp(model.score_samples([1.0, 1.5, 2.0, 3.0, 3.5, 4.5, 5.0]))
     np.testing.assert_allclose(found, KDEPY[kernel], atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [sc.KernelDensity, sc.Histogram])
+def test_draws_come_as_the_rows_came(make: type) -> None:
+    frame = pd.DataFrame({"u": [1.0, 2.0, 4.0, 3.0]})
+    drawn = make().fit(frame).sample(3, random_state=0)
+    assert isinstance(drawn, pd.DataFrame) and list(drawn.columns) == ["u"]
+    assert isinstance(make().fit(pl.from_pandas(frame)).sample(3), pl.DataFrame)
+    same = make().fit(frame.to_numpy()).sample(3, random_state=0)
+    np.testing.assert_array_equal(drawn.to_numpy(), same)
+    np.testing.assert_array_equal(make().fit(frame["u"]).sample(3, random_state=0), same[:, 0])

@@ -285,7 +285,7 @@ def test_samples_begin_as_asked_and_end_where_ends_are_states() -> None:
 
 def test_each_step_is_explained() -> None:
     chain = MarkovChain(1, 0.5).fit(LINES)
-    table = chain.explain(["abc"]).to_pydict()
+    table = chain.explain(["abc"]).to_dict("list")
     assert table["symbol"] == ["a", "b", "c"] and table["after"] == ["", "a", "b"] and table["step"] == [1, 2, 3]
     assert sum(table["bits"]) == pytest.approx(-chain.score_samples(["abc"])[0] / np.log(2))
     assert table["likeliest"][1] == chain.predict(["a"])[0]

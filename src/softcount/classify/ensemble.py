@@ -114,6 +114,10 @@ class Ensemble(Struct, frozen=True, eq=False):
     plain_accuracy: float = float("nan")
     sparse: PartialRows | None = None
 
+    def __repr__(self) -> str:
+        members = [f"{name} (weight {weight:.2f})" for name, weight in zip(self.names, self.weights, strict=True)]
+        return f"<{type(self).__name__} of {', '.join(members)}; cross-validated log-loss {self.log_loss:.4g}>"
+
     @property
     def together(self) -> list[str]:
         """Names of the members that are not a sum over columns."""

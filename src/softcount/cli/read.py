@@ -27,8 +27,9 @@ from softcount.sources.arrow_files import PARQUET_MAGIC
 from softcount.sources.bytestream import Progress, TextFile, first_bytes
 from softcount.sources.csv_dialect import DELIMITERS
 from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, is_tar, lines_of, one_document
+from softcount.sources.frames import source_columns
 from softcount.sources.open_source import file_source, from_path, open_source, table_parts
-from softcount.sources.source import Source, Wanted
+from softcount.sources.source import Source
 from softcount.table import MISSING, Chunk, Chunks, Key, Schema, Settled, Table, open_table
 from softcount.table.cell_values import count_decimals, format_cell
 from softcount.table.schema import apart, labels
@@ -273,20 +274,6 @@ ALL = "all"
 Fills = Mapping[Any, tuple["np.ndarray", "np.ndarray"]]
 
 
-def columns_of(source: Source, keys: Sequence[Key]) -> dict[Key, pa.ChunkedArray]:
-    """Columns of a source, with cells as they are written; missing cells are null."""
-    parts: list[Mapping[Key, Any]] = [
-        piece.load() for piece in source.pieces(dict.fromkeys(keys, Wanted(numeric=False, text=True)))
-    ]
-    found: dict[Key, pa.ChunkedArray] = {}
-    for key in keys:
-        chunks = [chunk for part in parts for chunk in getattr(part[key], "chunks", [part[key]])]
-        plain = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
-        kinds = {chunk.type for chunk in plain}
-        found[key] = pa.chunked_array(plain if len(kinds) < 2 else [chunk.cast(pa.large_string()) for chunk in plain])
-    return found
-
-
 def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Table:
     """The predictions after the kept columns of DATA; a prediction of the same name gets brackets."""
     if not keep:
@@ -297,7 +284,7 @@ def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Ta
     for text in keep:  # a name, several with commas between them, or all
         listed = list(known) if text == ALL and ALL not in known else [text] if text in known else text.split(",")
         chosen += [find_name(known, name, "--keep", "the table has no column") for name in listed]
-    kept = {names[key]: cells for key, cells in columns_of(source, list(dict.fromkeys(chosen))).items()}
+    kept = {names[key]: cells for key, cells in source_columns(source, list(dict.fromkeys(chosen))).items()}
     ours = {apart(name, list(kept)): predicted.column(name) for name in predicted.column_names}
     return pa.table({**kept, **ours})
 
@@ -330,7 +317,7 @@ def _round_significant(column: pa.ChunkedArray) -> pa.Array:
 
 def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table:
     """DATA with its missing cells filled; columns that only the model has come last."""
-    columns: dict[Key, Any] = dict(columns_of(source, source.keys))
+    columns: dict[Key, Any] = dict(source_columns(source, source.keys))
     for key, (rows, values) in fills.items():
         own = columns.get(key)
         if own is not None and bool(

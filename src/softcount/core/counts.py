@@ -54,6 +54,10 @@ class Counts(Struct, frozen=True, eq=False):
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self.arrays)
 
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name!r} {array.shape}" for name, array in self.arrays.items())
+        return f"<{type(self).__name__} of {self.rows:,.6g} rows: {shapes}>"
+
     def keys(self) -> list[Hashable]:
         return list(self.arrays)
 

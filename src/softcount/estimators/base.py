@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from inspect import signature
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -40,6 +40,9 @@ from softcount.run.progress import progress_on, starts_told
 from softcount.table import Contradiction, Table
 from softcount.table.schema import Key
 
+if TYPE_CHECKING:
+    from softcount.explore.page import ExplorePage
+
 KEPT_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept, until notes, a report or a file need them again."""
 
@@ -67,12 +70,22 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             cls.__doc__ = document(cls, cls._declared, {own.name: own.default for own in given})
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
-        for name in named.keys() - cls._declared.keys() if cls._declared else ():
-            raise ParameterError(
-                f"{cls.__name__} has no parameter {name!r}.{remedy(name, cls._declared, cls._elsewhere)}"
-            )
+        cls._refuse_unknown(named if cls._declared else ())
         made: Self = super().__new__(cls)
         return made
+
+    def set_params(self, **params: Any) -> Self:
+        self._refuse_unknown(params)
+        made: Self = super().set_params(**params)
+        return made
+
+    @classmethod
+    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in cls._declared and "__" not in name:
+                raise ParameterError(
+                    f"{cls.__name__} has no parameter {name!r}.{remedy(name, cls._declared, cls._elsewhere)}"
+                )
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep the arguments of the constructor, its `locals()`, as attributes: all that scikit-learn wants there."""
@@ -472,7 +485,7 @@ class TableEstimator(ModelEstimator):
         self._warn_of_dependence(None)
         return self._result(arrow_table(fitted.sample(n_samples, given, inputs.generator(random_state))))
 
-    def explore(self, X: Any = None) -> Any:
+    def explore(self, X: Any = None) -> ExplorePage:
         """Return the interactive explorer: any column given any others.
 
         Parameters

@@ -66,9 +66,13 @@ class Classifier(ClassEstimator):
     >>> model = Classifier().fit(X, y)
     >>> model.score(X, y)  # naive Bayes is right half of the time
     1.0
-    >>> model.selection_["model"][0].as_py()
+    >>> model.selection_["model"][0]
     'pairwise interactions'
     """
+
+    _elsewhere: ClassVar = {
+        "class_prior": "class_prior of predict and predict_proba", "class_weight": "sample_weight of fit",
+    }  # fmt: skip
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import declared_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import Parameter, check_whole
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.result_frames import arrow_lines, frame_like
 from softcount.evaluate.columns import ColumnScores, column_scores, forward
 from softcount.fitted.explain import column_evidence, evidence_under
 from softcount.learn.settings import Plan
@@ -41,8 +41,8 @@ class ColumnChoice(Struct, frozen=True, eq=False):
     ----------
     columns : list
         Names of the selected columns, the best first.
-    table : Arrow table
-        A line for each column: what it adds, and whether it was selected (`kept`).
+    table : DataFrame
+        A line for each column: what it adds, and whether it was selected (`kept`). In the library of the rows.
     model : estimator or None
         A model of the selected columns. It takes the whole table and ignores the other columns. If no column was
         selected, it is None, or a mixture with one class.
@@ -57,7 +57,10 @@ class ColumnChoice(Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         kept = ", ".join(map(str, self.columns)) or "none"
-        return f"{len(self.columns)} of {self.table.num_rows} columns by {self.criterion}: {kept}"
+        return f"{len(self.columns)} of {len(self.table)} columns by {self.criterion}: {kept}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
 
 
 def select_columns(
@@ -125,7 +128,8 @@ def select_columns(
         lines = [{"column": str(keys[step.place]), **asdict(step)} for step in steps]
         for line in lines:
             del line["place"]
-    return ColumnChoice(kept, arrow_lines(lines), _without(model, keys, kept, X, y) if kept else None, criterion)
+    table = frame_like(X, arrow_lines(lines))
+    return ColumnChoice(kept, table, _without(model, keys, kept, X, y) if kept else None, criterion)
 
 
 def held_out_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
@@ -177,7 +181,8 @@ def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
     best = max(allowed or tried, key=lambda columns: tried[columns][0])
     gain, fitted, adds = tried[best]
     chosen = sorted(best, key=lambda key: -adds[key]) if gain > 0 else []
-    return ColumnChoice(chosen, arrow_lines(_lines(adds, chosen)), fitted if chosen else single, "evidence")
+    table = frame_like(X, arrow_lines(_lines(adds, chosen)))
+    return ColumnChoice(chosen, table, fitted if chosen else single, "evidence")
 
 
 def _evidence(mixture: Any) -> float:

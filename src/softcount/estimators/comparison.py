@@ -38,6 +38,7 @@ from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
 from softcount.evaluate.scores import Evaluation, evaluate_rows
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
+from softcount.pictures.inline_html import boxed, said_lines, small_table
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.sources.frames import refuse_elsewhere
@@ -403,6 +404,10 @@ class Score(Struct, frozen=True, eq=False):
     behind: Behind = field(default_factory=lambda: Behind(0.0, 0.0))
     missed: Behind = field(default_factory=lambda: Behind(0.0, 0.0))
 
+    def __repr__(self) -> str:
+        loss, accuracy = self.figures.log_loss, self.figures.accuracy
+        return f"<{type(self).__name__} of {self.name}: log-loss {loss:.4g}, accuracy {accuracy:.4g}>"
+
     def line(self) -> dict[str, Any]:
         """Return the figures by name.
 
@@ -478,6 +483,18 @@ class Comparison(Struct, frozen=True, eq=False):
     def __str__(self) -> str:
         return "\n".join([self.how, *self.verdicts])
 
+    def __repr__(self) -> str:
+        figures = [f"{found.name} {found.figures.log_loss:.4g}" for found in self.scores]
+        return f"<{type(self).__name__} on {self.rows:,} rows, log-loss: {', '.join(figures)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (found.name, f"{found.figures.log_loss:.4g}", f"{found.figures.accuracy:.4g}", f"{found.seconds:.2g}")
+            for found in self.scores
+        ]
+        table = small_table(("model", "log-loss", "accuracy", "seconds"), rows)
+        return boxed(type(self).__name__, f"{self.how}, {self.rows:,} rows", [table, said_lines(self.verdicts)])
+
 
 def compare(
     X: Any,
@@ -532,7 +549,7 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(120, 2))
     >>> found = compare(X, np.where(X[:, 0] + 0.5 * rng.normal(size=120) > 0, "yes", "no"), folds=2)
-    >>> found.table.column_names[:3], found.rows
+    >>> list(found.table.columns[:3]), found.rows
     (['model', 'log_loss', 'behind'], 120)
     """
     refuse_elsewhere(X)

@@ -18,6 +18,7 @@ from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import SETTLED, check_whole
+from softcount.estimators.result_frames import arrow_table
 from softcount.files.codec import Arrays, Document, finite_array
 from softcount.sources.frames import text_column
 from softcount.table import check_weights
@@ -107,7 +108,7 @@ class DensityEstimator(LikelihoodEstimator):
         found = density.quantile(given)
         return float(found[0]) if np.ndim(shares) == 0 else found
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw rows from the density.
 
         Parameters
@@ -119,12 +120,14 @@ class DensityEstimator(LikelihoodEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_columns)
-            The rows: one-dimensional if a plain column was fitted.
+        ndarray of shape (n_samples,) or (n_samples, n_columns), or DataFrame
+            The rows: one-dimensional if a plain column was fitted, a DataFrame if a table with names was.
         """
         n_samples, density = check_whole("n_samples", n_samples, 1), self._density
         drawn: np.ndarray = density.sample(n_samples, inputs.generator(random_state))
-        return drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
+        rows = drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
+        names = getattr(self, "feature_names_in_", None)
+        return rows if names is None else self._result(arrow_table(dict(zip(names, rows.T, strict=True))))
 
     def _queries(self, X: Any) -> np.ndarray:
         cells, _ = self._cells(X, reset=False)
@@ -134,6 +137,8 @@ class DensityEstimator(LikelihoodEstimator):
         """(rows x columns) numbers, NaN where missing, and whether X was a plain column; names are kept or compared."""
         if text_column(X) is not None:
             raise DataError(f"X is {len(X):,} texts, and a density needs numbers.")
+        if reset:
+            self._library = inputs.frame_library(X)
         if hasattr(X, "to_pandas") and hasattr(X, "column_names"):
             X = X.to_pandas()
         elif hasattr(X, "to_numpy") and hasattr(X, "to_pylist"):

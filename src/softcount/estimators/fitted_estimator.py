@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,9 @@ from softcount.table import Key, Table, document_at, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import apart
 
+if TYPE_CHECKING:
+    from softcount.report.report import Report
+
 FEW_ROWS = 64
 """Rows up to which an array of numbers is scored as it is."""
 BY_ROW = (Fitted.proba, Fitted.log_proba, Fitted.score_rows, Fitted.log_joint)
@@ -54,6 +57,9 @@ class Posteriors(Mapping[Key, Any]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {', '.join(map(repr, self._keys))}>"
 
 
 class FittedEstimator(TableEstimator, ExportableEstimator):
@@ -194,7 +200,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         --------
         >>> from softcount import NaiveBayes
         >>> model = NaiveBayes().fit({"Sky": ["grey", "grey", "blue"]}, ["rain", "rain", "sun"])
-        >>> model.explain({"Sky": ["grey"]}).to_pylist()[0]["(class)"]
+        >>> model.explain({"Sky": ["grey"]})["(class)"][0]
         'rain'
         """
         table = self._closed(X)
@@ -281,7 +287,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         "EM had been observed, so intervals are then too narrow.",
     )
     influence_: dict[Key, float] = attribute(
-        lambda fitted: dict(fitted.influence()),
+        lambda fitted: {key: float(value) for key, value in fitted.influence()},
         "What each column says of the classes, in nats, the largest first: see `summary`.",
     )
 
@@ -585,7 +591,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     # -- pages and exports
 
-    def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Any:
+    def report(self, X: Any = None, y: Any = None, redact: bool = False) -> Report:
         """Return a report on the model with pictures.
 
         With `X` it compares these rows with those of the fit. With `y` in addition it shows how good the predictions

@@ -24,10 +24,11 @@ Answer = TypeVar("Answer")
 
 
 def frame_library(X: Any) -> str | None:
-    """The library of the frame X: "pandas", "polars" or None."""
+    """The library of the frame X: "pandas", "polars", "pyarrow", or None for files, arrays and lists."""
     if hasattr(X, "iloc") and hasattr(X, "index"):
         return "pandas"
-    return "polars" if type(X).__module__.partition(".")[0] == "polars" else None
+    module = type(X).__module__.partition(".")[0]
+    return module if module in ("polars", "pyarrow") else None
 
 
 def is_table(X: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,10 @@ from softcount.sources.open_source import PartsSource
 from softcount.sources.wording import refuse_unknown
 from softcount.table import Table, check_weights, open_table
 from softcount.table.schema import MISSING, Kind
+
+if TYPE_CHECKING:
+    from softcount.explore.page import ExplorePage
+    from softcount.report.report import Report
 
 LONGEST_PROBLEM = 200
 
@@ -289,7 +293,7 @@ class KMeans(
         weights = None if sample_weight is None else check_weights(sample_weight, len(squares))
         return -float(squares.sum() if weights is None else weights @ squares)
 
-    def explore(self, X: Any = None) -> Any:
+    def explore(self, X: Any = None) -> ExplorePage:
         """Return the interactive explorer: any column given any others.
 
         It shows the Gaussian mixture of which k-means is the limit: clusters of equal share and equal variance in every
@@ -310,7 +314,7 @@ class KMeans(
         rows = None if X is None else classes.table(inputs.checked(self, X, reset=False))
         return explore.make_explorer(classes, rows=rows, note=NOTE)
 
-    def report(self, X: Any = None, redact: bool = False) -> Any:
+    def report(self, X: Any = None, redact: bool = False) -> Report:
         """Return a report on the clusters with pictures.
 
         Parameters

@@ -108,7 +108,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components.
 
         Parameters
@@ -308,7 +308,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         ndarray of shape (n_rows,)
             Components, as `predict` returns them.
         """
-        return self.fit(X, y, sample_weight).predict(X)  # type: ignore[no-any-return]
+        return self.fit(X, y, sample_weight).predict(X)
 
     @row_by_row
     def transform(self, X: Any) -> np.ndarray:

@@ -861,7 +861,7 @@ class NaiveBayes(ClassEstimator):
     array(['spam'], dtype='<U4')
     """
 
-    _elsewhere: ClassVar = {"dependence": "BayesNet.tan(X, y)"}
+    _elsewhere: ClassVar = {"dependence": "BayesNet.tan(X, y)", "class_weight": "sample_weight of fit"}
 
     def __init__(  # noqa: PLR0913
         self,

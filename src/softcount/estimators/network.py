@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -44,6 +44,9 @@ from softcount.sources.frames import is_missing
 from softcount.table import Table, open_table, refuse_many_numbers
 from softcount.table.column_summary import summarise
 from softcount.table.schema import Key, Kind, apart, labels
+
+if TYPE_CHECKING:
+    from softcount.report.report import Report
 
 CLASS = "(class)"
 """The node of a class that came without a name."""
@@ -1079,7 +1082,7 @@ class BayesNet(EmEstimator, TableEstimator):
         drawn = as_arrow(self.sample(n_samples, random_state=random_state)).drop_columns([str(target)])
         return BestError.of(iter([self.predict_proba(drawn)]))
 
-    def report(self, X: Any = None, redact: bool = False) -> Any:
+    def report(self, X: Any = None, redact: bool = False) -> Report:
         """Return a report on the network with pictures.
 
         Parameters

@@ -117,7 +117,9 @@ OTHER_NAMES = {
     "n_classes": ("n_components", "n_states"), "max_features": ("max_words",), "ngram_range": ("ngrams",),
     "token_pattern": ("pattern",), "norm": ("normalize",), "n_features": ("hashing",), "binary": ("weighting",),
     "use_idf": ("weighting",), "smooth_idf": ("idf",), "memory_order": ("order",), "n_bins": ("bins", "cuts"),
-    "encoding": ("kinds",), "categorical_features": ("kinds",), "edge_list": ("edges",), "scoring": ("criterion",),
+    "covariance_type": ("kinds",), "weight_concentration_prior": ("prior",), "tokenizer": ("pattern", "analyzer"),
+    "sublinear_tf": ("weighting",), "binarize": ("kinds",), "encoding": ("kinds",), "categorical_features": ("kinds",),
+    "edge_list": ("edges",), "scoring": ("criterion",),
 }  # fmt: skip
 """Names of other libraries, mostly scikit-learn, and the parameters that mean it here."""
 

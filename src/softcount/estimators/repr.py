@@ -6,7 +6,7 @@ An estimator that is not fitted is shown as scikit-learn shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.states import FittedStates
 from softcount.pictures.inline_html import said_lines, share_bars, small_table, upright_bars
-from softcount.pictures.text import printable
+from softcount.pictures.text import format_count, printable
+
+if TYPE_CHECKING:
+    from softcount import explore as explore
+    from softcount.explore.page import ExplorePage
+    from softcount.report import report as report
+    from softcount.report.report import Report
 
 NAMES_IN_LINE = 4
 COLUMNS_IN_TABLE = 7
@@ -34,7 +40,7 @@ def _describe_model(estimator: Any) -> Iterator[str]:
     if isinstance(fitted, FittedStates):
         columns = sum(len(leaf.columns) for leaf in fitted.chain.leaves)
         yield (
-            f"{fitted.n_states:,} states ({_first_names(fitted.names)}) from {columns:,} columns, "
+            f"{fitted.n_states:,} states ({_first_names(fitted.names)}) from {format_count(columns, 'column')}, "
             f"{fitted.counts.rows:,.0f} steps"
         )
         yield _share_bars(dict(zip(fitted.names, fitted.stationary.tolist(), strict=True)))
@@ -43,8 +49,8 @@ def _describe_model(estimator: Any) -> Iterator[str]:
         columns = sum(len(leaf.columns) or 1 for leaf in fitted.model.leaves)
         target = "" if fitted.target is None else f"{printable(fitted.target)[:40]}: "
         yield (
-            f"{target}{fitted.n_groups:,} classes ({_first_names(fitted.names)}) from {columns:,} columns, "
-            f"{fitted.n_rows:,.0f} rows"
+            f"{target}{fitted.n_groups:,} classes ({_first_names(fitted.names)}) from "
+            f"{format_count(columns, 'column')}, {fitted.n_rows:,.0f} rows"
         )
         yield _share_bars(dict(zip(fitted.names, fitted.shares.tolist(), strict=True)))
         names, influence = labels_in(fitted), fitted.influence()
@@ -66,7 +72,7 @@ def _describe_centres(estimator: Any) -> Iterator[str]:
     found = estimator.found_
     groups, columns = found.centres.shape
     rows = found.sizes.sum()
-    yield f"{groups:,} clusters from {columns:,} columns, {rows:,.0f} rows, cost {found.inertia:.6g}"
+    yield f"{groups:,} clusters from {format_count(columns, 'column')}, {rows:,.0f} rows, cost {found.inertia:.6g}"
     yield _share_bars(dict(enumerate((found.sizes / rows).tolist())))
     names = getattr(estimator, "feature_names_in_", range(columns))
     yield _number_table("centre", names, range(groups), found.centres)
@@ -139,14 +145,15 @@ def _density_bars(density: Any) -> str:
 
 # -- pages
 
-explore: Any = LazyModule("softcount.explore")
-report: Any = LazyModule("softcount.report.report")
+if not TYPE_CHECKING:
+    explore = LazyModule("softcount.explore")
+    report = LazyModule("softcount.report.report")
 
 
 class SequencePages:
     """The pages of a model of sequences, which take no rows."""
 
-    def explore(self) -> Any:
+    def explore(self) -> ExplorePage:
         """Return the interactive explorer: any step of a sequence given any others.
 
         Returns
@@ -156,7 +163,7 @@ class SequencePages:
         """
         return explore.make_explorer(self)
 
-    def report(self, redact: bool = False) -> Any:
+    def report(self, redact: bool = False) -> Report:
         """Return a report on the model with pictures.
 
         Parameters

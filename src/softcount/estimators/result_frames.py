@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from softcount.errors import DataError
 from softcount.estimators.inputs import frame_library, is_table
 from softcount.families.base import name_or_family
 from softcount.fitted.fitted import FittedTable
-from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source, number_of
+from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source, number_of, source_columns
+from softcount.table import Table, open_table
 from softcount.table.cell_values import count_decimals, format_cells
-from softcount.table.schema import Key, labels
+from softcount.table.schema import MISSING, Key, labels
+from softcount.table.text_columns import without_marks
 
 
 def arrow_table(columns: Any) -> Any:
@@ -35,7 +38,7 @@ def arrow_lines(lines: list[dict[str, Any]], types: Any = None) -> Any:
 
 
 def frame_like(X: Any, table: Any, rows: Any = None) -> Any:
-    """An Arrow table as a frame of X's library, or of that of the frames in a list X.
+    """An Arrow table as a frame of X's library, or of that of the frames in a list X; see `as_frame`.
 
     With `rows`, the places of rows in X or a slice, a pandas DataFrame gets their index.
     """
@@ -46,7 +49,12 @@ def frame_like(X: Any, table: Any, rows: Any = None) -> Any:
 
 
 def as_frame(table: Any, library: str | None, index: Any = None) -> Any:
-    """An Arrow table as a frame of that library; `index` labels the rows of a pandas DataFrame."""
+    """An Arrow table as a frame of that library; `index` labels the rows of a pandas DataFrame.
+
+    Without a library, for rows of files, arrays and lists, it is a pandas DataFrame if pandas is installed.
+    """
+    if library is None and find_spec("pandas") is not None:
+        library = "pandas"
     if library == "pandas":
         frame = table.to_pandas()
         return frame if index is None else frame.set_axis(index, axis=0)
@@ -104,6 +112,25 @@ def _columns(key: Key) -> tuple[Key, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
+# -- cells of files
+
+
+def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text that spells numbers as numbers, unless a number would be written differently (01067)."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    column = pa.chunked_array([without_marks(chunk, frozenset(MISSING)) for chunk in column.chunks], column.type)
+    try:
+        whole = column.cast(pa.int64())
+        return whole if whole.cast(column.type).equals(column) else column
+    except pa.ArrowInvalid:
+        pass
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return column
+
+
 # -- missing cells filled, in the type that the table came in
 
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
@@ -139,7 +166,7 @@ def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
     # pandas' own note of the types would turn a filled 4.3 back into a whole number, or fail to.
     notes = {name: note for name, note in (source.table.schema.metadata or {}).items() if name != b"pandas"}
     table = table.replace_schema_metadata(notes or None)
-    return type(X)(table) if hasattr(X, "with_columns") else table
+    return type(X)(table) if hasattr(X, "with_columns") else as_frame(table, frame_library(X))
 
 
 def _filled_array(X: Any, fills: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -246,6 +273,8 @@ def _memory_columns(X: Any) -> ArrowSource:
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         return frame_source(X)
     if is_table(X):
-        raise DataError(f"give the rows themselves (a frame or an array), not {type(X).__name__}.")
+        source = X.source if isinstance(X, Table) else open_table(X).source
+        cells = source_columns(source, source.keys)
+        return ArrowSource(pa.table([_typed(column) for column in cells.values()], names=list(labels(cells).values())))
     array = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)

@@ -13,6 +13,7 @@ from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.learn.density_choice import SAMPLE, Contest, FamilyTrial, Numbers
+from softcount.pictures.inline_html import boxed, small_table
 from softcount.run.progress import Tell, interrupts_end, keep_quiet
 from softcount.table import open_table
 
@@ -104,6 +105,15 @@ class DensityRanking(Struct, frozen=True):
     failed: dict[str, str]
     unlabelled: int
     step: float
+
+    def __repr__(self) -> str:
+        found = [f"{density.name} {density.log_likelihood:.4g}" for density in self.densities]
+        return f"<{type(self).__name__} of {self.ranked_rows:,} values, log-likelihood per row: {', '.join(found)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(found.name, f"{found.log_likelihood:.4g}", f"{found.behind:.3g}") for found in self.densities]
+        table = small_table(("density", "log-likelihood per row", "behind the best"), rows)
+        return boxed(type(self).__name__, f"{self.ranked_rows:,} values", [table])
 
     @property
     def best(self) -> RankedDensity:

@@ -12,6 +12,7 @@ from softcount.core.ranges import Amount, NotNegative, Positive, Share
 from softcount.errors import DataError
 from softcount.fitted.calibration import Bin, calibration_error
 from softcount.fitted.decisions import Threshold, called
+from softcount.pictures.inline_html import boxed, small_table
 
 RATES = ("precision", "recall")
 PARTS = 10
@@ -310,6 +311,24 @@ class Evaluation(Struct, frozen=True):
     auc: float = float("nan")
     confusions: tuple[tuple[tuple[NotNegative, ...], ...], ...] = ()
     lift: tuple[tuple[LiftLine, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        figures = [f"{name} {own:.4g} (baseline {baseline:.4g})" for name, own, baseline in self._figures()]
+        return f"<{type(self).__name__} of {self.n_rows:,.6g} rows: {', '.join(figures)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{own:.4g}", f"{baseline:.4g}") for name, own, baseline in self._figures()]
+        rows += [("AUC", f"{self.auc:.4g}", ""), ("calibration error", f"{self.calibration_error:.4g}", "")]
+        table = small_table(("", "model", "baseline"), rows)
+        return boxed(type(self).__name__, f"{self.how}, {self.n_rows:,.6g} rows", [table])
+
+    def _figures(self) -> list[tuple[str, float, float]]:
+        return [
+            ("accuracy", self.accuracy, self.baseline_accuracy),
+            ("log-loss", self.log_loss, self.baseline_log_loss),
+            ("balanced accuracy", self.balanced_accuracy, self.baseline_balanced_accuracy),
+            ("Brier score", self.brier, self.baseline_brier),
+        ]
 
     @property
     def log_loss_spread(self) -> float:

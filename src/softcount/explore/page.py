@@ -26,6 +26,7 @@ from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.network_rows import cells_of_rows
 from softcount.pictures.drawing import markup
+from softcount.pictures.inline_html import framed
 from softcount.pictures.text import format_count, format_list
 from softcount.report.classes import title_of as class_title
 from softcount.report.evaluation import list_figures
@@ -85,6 +86,12 @@ class ExplorePage(Struct, frozen=True):
                 "in a shell, softcount explore MODEL --serve", f"softcount explore {self.model_name} --serve"
             )
         )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.title!r}: save(path) writes it, a notebook shows it>"
+
+    def _repr_html_(self) -> str:
+        return framed(self.html, 720)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, completely or not at all.

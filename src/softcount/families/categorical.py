@@ -170,7 +170,7 @@ class Categorical(Shares, Struct, frozen=True):
     >>> from softcount import NaiveBayes, families
     >>> rows = {"colour": ["red", "red", "red", "blue"]}
     >>> model = NaiveBayes(kinds={"colour": families.Categorical()}, prior=1.0).fit(rows, ["a"] * 4)
-    >>> model.schema_.column("levels").to_pylist(), model.params_["colour"]["probability"].round(3).tolist()
+    >>> model.schema_["levels"].tolist(), model.params_["colour"]["probability"].round(3).tolist()
     ([2], [[0.333, 0.667]])
     """
 

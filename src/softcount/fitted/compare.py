@@ -89,6 +89,10 @@ class ModelChanges(Struct, frozen=True):
     classes: tuple[ClassChange, ...]
     columns: tuple[ColumnChange, ...]
 
+    def __repr__(self) -> str:
+        moved = ", ".join(f"{line.column} {line.moved:.3g}" for line in self.columns if line.moved) or "no column"
+        return f"<{type(self).__name__} from {self.rows[0]:,.6g} to {self.rows[1]:,.6g} rows, moved: {moved}>"
+
     @property
     def nothing(self) -> bool:
         shares = all(line.before == line.after for line in self.classes)

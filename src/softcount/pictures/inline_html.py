@@ -6,6 +6,7 @@ Colours are the notebook's own, light or dark, and one blue that is seen on both
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from html import escape
 
 from softcount.pictures.drawing import markup
 
@@ -74,6 +75,11 @@ def upright_bars(heights: Sequence[float], low: str, high: str) -> str:
 def said_lines(lines: Sequence[str]) -> str:
     """Lines of small print, the first of them."""
     return "".join(f'<div style="{QUIET}">{markup(line[:300])}</div>' for line in lines[:MOST_ROWS]) + _more(len(lines))
+
+
+def framed(page: str, height: int) -> str:
+    """A whole HTML page as a frame within a notebook; the height is in pixels."""
+    return f'<iframe style="width:100%;height:{height}px;border:0" srcdoc="{escape(page)}"></iframe>'
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -14,11 +14,12 @@ from softcount.evaluate.scores import row_findings
 from softcount.files import atomic_writer
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
+from softcount.pictures.inline_html import framed
 from softcount.report.classes import GivenRows, model_page
 from softcount.report.html import render_html
 from softcount.report.kmeans import centres_page
 from softcount.report.network import network_page
-from softcount.report.page import Grid, Page, Picture, as_json, page_blocks, render_text
+from softcount.report.page import Grid, Heading, Page, Picture, as_json, page_blocks, render_text
 from softcount.report.sequences import sequence_page
 from softcount.report.words import find_documents
 from softcount.table.column_summary import summarise
@@ -68,6 +69,13 @@ class Report(Struct, frozen=True):
 
     def __str__(self) -> str:
         return render_text(self.page)
+
+    def __repr__(self) -> str:
+        title = next((block.text for block in self.page.blocks if isinstance(block, Heading)), "")
+        return f"<{type(self).__name__} {title!r}: print it, or save(path); a notebook shows it>"
+
+    def _repr_html_(self) -> str:
+        return framed(self.html, 720)
 
     def render(self, ending: str) -> str:
         """Render the report in the format of a file ending.

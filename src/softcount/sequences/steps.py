@@ -77,6 +77,10 @@ class Sequences(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.source.starts) - 1
 
+    def __repr__(self) -> str:
+        columns = ", ".join(map(repr, self.source.keys))
+        return f"<{type(self).__name__}: {len(self):,} sequences, {self.n_steps:,} steps of {columns}>"
+
     @property
     def starts(self) -> np.ndarray:
         return self.source.starts

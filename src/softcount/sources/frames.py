@@ -263,6 +263,20 @@ class ArrowSource(Source):
             yield TablePiece(start, count, ColumnRows(columns, start, count))
 
 
+def source_columns(rows: source.Source, keys: Sequence[Key]) -> dict[Key, Any]:
+    """Columns of a source, with cells as they are written; missing cells are null."""
+    parts: list[Mapping[Key, Any]] = [
+        piece.load() for piece in rows.pieces(dict.fromkeys(keys, source.Wanted(numeric=False, text=True)))
+    ]
+    found: dict[Key, Any] = {}
+    for key in keys:
+        chunks = [chunk for part in parts for chunk in getattr(part[key], "chunks", [part[key]])]
+        plain = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
+        kinds = {chunk.type for chunk in plain}
+        found[key] = pa.chunked_array(plain if len(kinds) < 2 else [chunk.cast(pa.large_string()) for chunk in plain])
+    return found
+
+
 class ArraySource(Source):
     """The rows of an array or a sparse matrix, whose columns have no names; a piece loads as rows of it."""
 

@@ -12,6 +12,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.errors import DataError
+from softcount.pictures.inline_html import boxed, small_table
+from softcount.pictures.text import printable
 from softcount.sources import wording
 from softcount.sources.frames import DenseSource, SparseSource, level_of
 from softcount.sources.source import Source, TablePiece, Wanted
@@ -165,6 +167,17 @@ class Table:
         self._gathered = False
         self._held: list[CodedChunk] | None = None
         self._in_order: tuple[Settled, list[Chunk]] | None = None
+
+    def __repr__(self) -> str:
+        rows = "a stream of rows" if self.n_rows is None else f"{self.n_rows:,} rows"
+        used = ", ".join(f"{printable(spec.key)[:40]} ({spec.kind})" for spec in self.schema.used)
+        left = len(self.schema.fields) - len(self.schema.used)
+        return f"<{type(self).__name__} of {rows}: {used}{f'; {left:,} columns left out' if left else ''}>"
+
+    def _repr_html_(self) -> str:
+        rows = "a stream of rows" if self.n_rows is None else f"{self.n_rows:,} rows"
+        lines = [(spec.key, spec.kind if spec.used else "left out", spec.why) for spec in self.schema.fields]
+        return boxed("Table", f"{rows}, {len(lines):,} columns", [small_table(("column", "kind", "why"), lines)])
 
     @property
     def all_notes(self) -> list[str]:
