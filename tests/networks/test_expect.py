@@ -383,6 +383,21 @@ def test_a_network_too_dense_for_a_junction_tree_is_sampled() -> None:
         np.testing.assert_allclose(count.sum(), 6.0, rtol=1e-12)
 
 
+def test_equal_parts_are_found_in_whatever_block_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(10):
+        case = random_case(seed, rows=60)
+        whole = case.plan
+        right = whole.expect(case.network.tables)
+        monkeypatch.setattr(expected_counts, "BLOCK", 7)
+        found = case.plan
+        assert_alike(found.expect(case.network.tables), right, 1e-13)
+        assert [len(group.weights) for group in found.groups] == [len(group.weights) for group in whole.groups]
+        np.testing.assert_allclose(
+            found.row_logs(case.network.tables), whole.row_logs(case.network.tables), rtol=1e-13, atol=1e-14
+        )
+        monkeypatch.undo()
+
+
 @ways
 def test_em_on_expected_counts_never_lowers_the_likelihood(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     each_way(monkeypatch, way)

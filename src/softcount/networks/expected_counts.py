@@ -23,6 +23,9 @@ from softcount.networks.network import Graph, distinct_rows
 from softcount.networks.queries import Evidence, Expectation, Known, Layout, PrunedTree
 from softcount.networks.sampling import CHAINS, sample_expectation
 
+BLOCK = 2**18
+"""Number of parts of rows compared in one block."""
+
 LOOKUPS = 2**16
 """Minimum number of table lookups per block (half a megabyte, which stays in the cache).
 
@@ -437,16 +440,35 @@ class IncompleteRows(Struct, frozen=True, dict=True):
                 scopes[: len(own), at] = own_scopes[shapes[at]]
                 laid[: len(own), at, : own.shape[1]] = own
                 there[at, : own.shape[1]] = 1.0
-            bases = np.stack([self.flat.cells(self._columns, rows, own[number]) for own in scopes], axis=1)
-            bases[scopes.T[number] < 0] = self.flat.size
-            first, distinct = distinct_rows(np.column_stack([number, bases]))
-            # Sort by shape, then by row, so that the memory of each row is read and written in order.
-            order = np.lexsort((first, number[first]))
-            first, distinct = first[order], np.argsort(order)[distinct]
-            weights, lanes = np.bincount(distinct, self.weights[rows], len(first)), bases[first].T[:, :, None].copy()
-            cell_weights = np.where(lanes < self.flat.shared, weights[:, None], 1.0)
-            found.append(PartGroup(rows, distinct, weights, number[first], lanes, laid, there, cell_weights))
+            lists, distinct = self._distinct_parts(rows, number, scopes)
+            weights, bases = np.bincount(distinct, self.weights[rows], len(lists)), lists[:, 1:].T[:, :, None].copy()
+            cell_weights = np.where(bases < self.flat.shared, weights[:, None], 1.0)
+            found.append(PartGroup(rows, distinct, weights, lists[:, 0], bases, laid, there, cell_weights))
         return found
+
+    def _distinct_parts(self, rows: np.ndarray, shape: np.ndarray, scopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the shape and the first cells of the distinct parts, and the number of every part among them.
+
+        `scopes` (widest x shapes) are those that a shape touches. Parts are compared in blocks, so that memory grows
+        with the number of distinct ones.
+        """
+        lists, numbers = [np.zeros((0, 1 + len(scopes)), np.int64)], list[np.ndarray]()
+        for start in range(0, len(rows), BLOCK):
+            some, own = rows[start : start + BLOCK], shape[start : start + BLOCK]
+            bases = [
+                np.where(scope[own] < 0, self.flat.size, self.flat.cells(self._columns, some, scope[own]))
+                for scope in scopes
+            ]
+            block = np.stack([own, *bases], axis=1)
+            first, again = distinct_rows(block)
+            numbers.append(again + sum(map(len, lists)))
+            lists.append(block[first])
+        whole = np.concatenate(lists)
+        one, again = distinct_rows(whole)
+        number = again[np.concatenate(numbers)]
+        # Sort by shape, then by row, so that the memory of each row is read and written in order.
+        order = np.lexsort((np.unique(number, return_index=True)[1], whole[one, 0]))
+        return whole[one[order]], np.argsort(order)[number]
 
     def shown(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows, without large ones, in which all nodes of a scope are observed, and their cells."""
