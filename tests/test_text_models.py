@@ -143,7 +143,7 @@ def test_a_text_without_a_word_leaves_the_other_columns_as_they_are(family: Text
         model = sc.NaiveBayes(kinds={"note": family}, estimate=how).fit(table, names)
         right = sc.NaiveBayes(estimate=how).fit(plain, names).predict_proba(plain)
         np.testing.assert_allclose(model.predict_proba(table), right, rtol=1e-12)
-        assert len(model.levels_["note"]) == 0 and model.sample(2, random_state=0)["note"].tolist() == ["", ""]
+        assert len(model.levels_["note"]) == 0 and model.sample(2, random_state=0)["note"].to_pylist() == ["", ""]
         assert len(model.fitted_.cards()) == 2
     if family.model != "complement":
         mixture = sc.Mixture(2, kinds={"note": family}, n_init=2, random_state=0).fit(table)

@@ -297,7 +297,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         "occupied", "Expected number of steps of the fit in each state, shape (n_states,)."
     )
     agreed_: tuple[int, int] | None = attribute(
-        "agreed", "Number of initialisations that reached the best optimum, and number of all."
+        "agreed", "Two numbers: initialisations that reached the best optimum, and all initialisations."
     )
 
     @property

@@ -579,7 +579,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     @property
     def shares_(self) -> dict[Any, float]:
-        """Share of each symbol, and of ends if those are states, among the counted steps."""
+        """Share of each symbol among the counted steps; with `ends=True` the end is a symbol too."""
         level = self.counts_.levels[0]
         counts = np.bincount(level.keys - 1, level.counts, minlength=self.counts_.alphabet.predicted)
         return dict(zip(self.next_symbols_, (counts / counts.sum()).tolist(), strict=True))

@@ -409,7 +409,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     )
     objective_: str = attribute("objective", "Name of the objective in `trace_`.")
     agreed_: tuple[int, int] | None = attribute(
-        "agreed", "Number of initialisations that reached the best optimum, and number of all."
+        "agreed", "Two numbers: initialisations that reached the best optimum, and all initialisations."
     )
 
     @property

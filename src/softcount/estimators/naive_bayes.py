@@ -583,8 +583,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     ) -> decisions.Threshold:  # fmt: skip
         """Choose the probability from which to predict a class, for a given precision or recall.
 
-        Every fold is predicted by a model of the others with these settings, so give the training rows. The model
-        itself is not changed.
+        The threshold is chosen by cross-validation with the settings of this model, so give the training rows. The
+        model itself is not changed.
 
         Parameters
         ----------
@@ -708,7 +708,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def to_linear(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients of the log-odds if they are linear in the features.
 
-        They are for multinomial, Bernoulli and categorical columns, and for normal ones with common variances.
+        They are linear for multinomial, Bernoulli and categorical columns, and for normal columns whose classes share a
+        variance (`Normal(tied="classes")`).
 
         Returns
         -------
