@@ -23,7 +23,7 @@ from small_tables import KINDS, fruit, refused
 from softcount.errors import ModelFileError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate import calibrate
-from softcount.evaluate.calibrate import HeldOut, calibration_of
+from softcount.evaluate.calibrate import HeldOut, learn_calibration
 from softcount.files import read, write
 from softcount.fitted.calibration import (
     BINS,
@@ -281,7 +281,7 @@ def test_rows_that_are_all_right_do_not_make_it_certain():
     x = np.concatenate([np.zeros(60), np.full(60, 9.0)]) + np.random.default_rng(0).normal(size=120)
     model = sc.NaiveBayes(calibration="temperature").fit(x[:, None], np.repeat(["a", "b"], 60))
     assert model.calibration_.temperature == 1.0
-    assert any("the temperature stays 1" in note and "no bound" in note for note in model.notes_)
+    assert any("the temperature stays 1" in note and "no temperature above" in note for note in model.notes_)
     assert model.calibration_.log_loss_after == pytest.approx(model.calibration_.log_loss_before)
 
 
@@ -296,7 +296,7 @@ def sure(odds: float, rows: int = 200, wrong: int = 0) -> HeldOut:
 @pytest.mark.parametrize("odds", [1.0, 1.5, 1e3, 1e30])
 def test_rows_that_are_all_right_leave_odds_what_they_are(odds):
     """Odds of 1.5 would be 1.5 ** 20 = 3,325 at a temperature of 0.05."""
-    found = calibration_of(sure(odds), "temperature")
+    found = learn_calibration(sure(odds), "temperature")
     assert found.temperature == 1.0
     np.testing.assert_allclose(found.proba(np.log([[0.6, 0.4]])), [[0.6, 0.4]])
 
@@ -304,7 +304,7 @@ def test_rows_that_are_all_right_leave_odds_what_they_are(odds):
 @pytest.mark.parametrize("wrong", [5, 20, 60])
 def test_a_modest_model_is_made_surer_as_far_as_rows_that_are_wrong_allow(wrong):
     """Rows of one margin: at the best temperature its odds are those of being right."""
-    found = calibration_of(sure(1.5, wrong=wrong), "temperature")
+    found = learn_calibration(sure(1.5, wrong=wrong), "temperature")
     right = (200 - wrong) / 200
     assert found.proba(np.log([[0.6, 0.4]]))[0, 0] == pytest.approx(right, abs=1e-6)
 
@@ -312,7 +312,7 @@ def test_a_modest_model_is_made_surer_as_far_as_rows_that_are_wrong_allow(wrong)
 @settings(max_examples=40, deadline=None)
 @given(st.floats(1.01, 1e4), st.integers(4, 400))
 def test_no_curve_is_surer_than_one_row_in_all_of_them_and_one_more(odds, rows):
-    found = calibration_of(sure(odds, rows), "isotonic")
+    found = learn_calibration(sure(odds, rows), "isotonic")
     told = found.proba(np.log([[odds, 1.0], [1.0, odds], [1.0, 1e-300]]))
     assert told.max() <= (rows + 1) / (rows + 2) + 1e-12
 
@@ -497,14 +497,14 @@ def test_weight_two_is_the_row_twice(method):
     once = held_rows()
     heavy = HeldOut(once.logs, once.labels, np.full(200, 2.0), once.folds)
     double = once.take(np.repeat(np.arange(200), 2))
-    first, second = calibration_of(heavy, method), calibration_of(double, method)
+    first, second = learn_calibration(heavy, method), learn_calibration(double, method)
     assert first.log_loss_after == pytest.approx(second.log_loss_after, abs=1e-6)
     joint = held_rows(seed=1).logs.astype(float)
     np.testing.assert_allclose(first.proba(joint), second.proba(joint), atol=1e-5)
 
 
 def test_the_temperature_that_made_the_labels_is_found():
-    found = calibration_of(held_rows(20_000), "temperature")
+    found = learn_calibration(held_rows(20_000), "temperature")
     assert found.temperature == pytest.approx(3.0, rel=0.05)
 
 
@@ -512,14 +512,14 @@ def test_figures_after_are_of_rows_the_correction_had_not_seen():
     """Labels at random: curves that had seen the rows would claim to gain by them."""
     rows = held_rows(300)
     random = HeldOut(rows.logs, np.random.default_rng(3).integers(0, 3, 300).astype(np.int32), rows.weights, rows.folds)
-    assert calibration_of(random, "isotonic").log_loss_after > math.log(3) - 0.02
+    assert learn_calibration(random, "isotonic").log_loss_after > math.log(3) - 0.02
 
 
 def test_a_class_absent_from_the_other_folds_costs_what_it_must():
     rows = held_rows(100)
     logs = rows.logs.copy()
     logs[0, rows.labels[0]] = -np.inf
-    found = calibration_of(HeldOut(logs, rows.labels, rows.weights, rows.folds), "temperature")
+    found = learn_calibration(HeldOut(logs, rows.labels, rows.weights, rows.folds), "temperature")
     assert math.isfinite(found.log_loss_after) and 0.05 < found.temperature < 100
 
 

@@ -21,7 +21,7 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.classes import SurpriseMeter, sort_rows
-from softcount.fitted.influence import departures
+from softcount.fitted.influence import measure_departures
 from softcount.run.local import Threads
 from softcount.table.schema import Kind
 
@@ -120,7 +120,7 @@ def test_influence_is_the_divergence_from_the_fit_of_one_class(example):
     rows = whole_rows(example)
     names = ["uv"[i % 3 == 0] for i in range(len(rows))]
     model, single = fitted(example, rows, names), fitted(example, rows, ["u"] * len(rows))
-    for key, far in departures(model).items():
+    for key, far in measure_departures(model).items():
         levels = model.model.nodes[key].setting.levels
         whole = {name: value[0] for name, value in single.params[key].items()}
         for g in range(2):
@@ -139,7 +139,7 @@ def test_a_blocks_influence_is_the_divergence_of_its_joint_distribution():
     table["y"][::2] += 2.0 * table["x"][::2] + 1.0
     model = sc.NaiveBayes(kinds={("x", "y"): "multinormal"}).fit(table, ["a", "b"] * 200).fitted_
     single = sc.NaiveBayes(kinds={("x", "y"): "multinormal"}).fit(table, ["a"] * 400).fitted_
-    far = departures(model)["x", "y"]
+    far = measure_departures(model)["x", "y"]
     params, whole = model.params["x", "y"], single.params["x", "y"]
     for g in range(2):
         draws = rng.multivariate_normal(params["mean"][g], params["covariance"][g], size=200_000)
@@ -156,7 +156,7 @@ def log_normal(x: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.nd
 @every_example
 def test_a_single_class_departs_from_nothing(example):
     model = fitted(example, whole_rows(example), ["u"] * len(whole_rows(example)))
-    for far in departures(model).values():
+    for far in measure_departures(model).values():
         assert np.all(np.abs(far) < 1e-6) and np.all(far >= 0)
 
 
@@ -194,7 +194,7 @@ def test_where_every_class_has_a_prior_of_its_own_the_whole_has_their_average():
     whole = np.array([2 + 1.5, 4 + 3.0]) / 10.5  # levels are sorted: blue, red
     groups = np.array([[1 + 2, 2 + 1], [1 + 1, 2 + 5]]) / [[6], [9]]
     right = [sum(p * math.log(p / q) for p, q in zip(group, whole, strict=True)) for group in groups]
-    np.testing.assert_allclose(departures(model.fitted_)["colour"], right)
+    np.testing.assert_allclose(measure_departures(model.fitted_)["colour"], right)
 
 
 # -- scores and reasons

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 import softcount as sc
-from softcount.fitted.decisions import Decision, estimated_shares, shares_named, with_class_prior
+from softcount.fitted.decisions import Decision, apply_class_prior, estimate_shares, read_shares
 
 # Ten apples, of which 6 are red; ten plums, of which 1 is red.
 COLOUR = np.array([["red"]] * 6 + [["green"]] * 4 + [["red"]] * 1 + [["green"]] * 9)
@@ -92,10 +92,10 @@ def test_shares_there_and_back_again_change_nothing(classes, seed):
     was, now = rng.dirichlet(np.ones(classes), size=2)
     logs = np.log(rng.dirichlet(np.ones(classes), size=4))
     names = list(range(classes))
-    moved = with_class_prior(logs, now, names, was)
+    moved = apply_class_prior(logs, now, names, was)
     np.testing.assert_allclose(np.exp(moved).sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(with_class_prior(moved, was, names, now), logs, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(with_class_prior(logs, was, names, was), logs, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(apply_class_prior(moved, was, names, now), logs, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(apply_class_prior(logs, was, names, was), logs, rtol=1e-12, atol=1e-13)
 
 
 # Shares estimated from rows without a label
@@ -111,7 +111,7 @@ def test_estimated_shares_are_where_the_likelihood_and_the_imagined_row_peak():
         return -np.log(np.exp(logs) @ (now / was)).sum() - was @ np.log(now)
 
     best = minimize_scalar(misfit, bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10}).x
-    np.testing.assert_allclose(estimated_shares(logs, was)[0], best, atol=1e-6)
+    np.testing.assert_allclose(estimate_shares(logs, was)[0], best, atol=1e-6)
 
 
 @settings(max_examples=30, deadline=None)
@@ -124,7 +124,7 @@ def test_estimated_shares_are_where_plain_steps_end(classes, rows, sure, seed):
     for _ in range(1500):
         posterior = proba / was * plain
         plain = ((posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0) + was) / (rows + 1)
-    np.testing.assert_allclose(estimated_shares(np.log(proba), was), plain, atol=1e-6)
+    np.testing.assert_allclose(estimate_shares(np.log(proba), was), plain, atol=1e-6)
 
 
 def test_shares_of_other_rows_are_found_and_put_right():
@@ -146,7 +146,7 @@ def test_shares_of_other_rows_are_found_and_put_right():
 
 
 def test_one_row_alone_does_not_decide_for_all():
-    shares = estimated_shares(np.log([[0.6, 0.4]]), np.array([0.5, 0.5]))
+    shares = estimate_shares(np.log([[0.6, 0.4]]), np.array([0.5, 0.5]))
     assert 0.5 < shares[0] < 0.75
 
 
@@ -267,7 +267,7 @@ def test_thresholds_that_cannot_be_are_refused(fruit):
 
 def test_shares_not_named_divide_the_rest_as_in_training():
     was = np.array([0.2, 0.6, 0.2])
-    np.testing.assert_allclose(shares_named({"c": 0.5}, "abc", was), [0.125, 0.375, 0.5])
-    np.testing.assert_allclose(shares_named({"a": 0.5, "c": 0.5}, "abc", was), [0.5, 0.0, 0.5])
+    np.testing.assert_allclose(read_shares({"c": 0.5}, "abc", was), [0.125, 0.375, 0.5])
+    np.testing.assert_allclose(read_shares({"a": 0.5, "c": 0.5}, "abc", was), [0.5, 0.0, 0.5])
     with pytest.raises(sc.DataError, match=r"sum to 1\.2"):
-        shares_named({"a": 0.6, "b": 0.6}, "abc", was)
+        read_shares({"a": 0.6, "b": 0.6}, "abc", was)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.families.text import evidence, marking
-from softcount.fitted.influence import elsewhere, pooled
+from softcount.fitted.influence import pool_params, sum_other_groups
 
 KINDS = {"note": "text", "colour": "categorical", "length": "normal", "visits": "poisson"}
 WORDS = np.array(["call", "claim", "free", "home", "love", "mum", "prize", "the", "they", "when"])
@@ -41,8 +41,8 @@ def test_elsewhere_is_the_other_class_of_a_model_of_two(groups: int, model: Any)
     table, names = made_up(groups)
     kinds = KINDS | {"note": sc.families.Text(model)}
     fitted = sc.NaiveBayes(kinds=kinds).fit(table, names).fitted_
-    for name, counts in zip(fitted.names, elsewhere(fitted), strict=True):
-        found = pooled(fitted, counts)
+    for name, counts in zip(fitted.names, sum_other_groups(fitted), strict=True):
+        found = pool_params(fitted, counts)
         two = sc.NaiveBayes(kinds=kinds).fit(table, [own if own == name else "other" for own in names])
         place = two.fitted_.names.index("other")
         for key, params in found.items():
@@ -59,7 +59,7 @@ def test_a_class_that_holds_nearly_everything_leaves_the_few_others_their_digits
     weights = [1e15] * 40 + [1e-6] * 3
     model = sc.NaiveBayes(kinds={"length": "normal"}, estimate="ml")
     fitted = model.fit(table, ["all"] * 40 + ["few"] * 3, sample_weight=weights).fitted_
-    others = pooled(fitted, next(elsewhere(fitted)))["length"]
+    others = pool_params(fitted, next(sum_other_groups(fitted)))["length"]
     for figure in ("mean", "variance"):
         np.testing.assert_array_equal(others[figure][0], fitted.params["length"][figure][1])
 

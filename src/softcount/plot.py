@@ -20,7 +20,7 @@ from softcount.densities.kernels import WeightedPoints, named_kernel, reflection
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
-from softcount.fitted.explain import most_separating, nomogram_of, normal_plane, normal_planes
+from softcount.fitted.explain import make_nomogram, most_separating, normal_plane, normal_planes
 from softcount.networks.network import Graph
 from softcount.pictures.chart import (
     PAGE,
@@ -771,7 +771,7 @@ class NomogramDisplay(Display):
             The display, drawn.
         """
         fitted = estimator.fitted_
-        found = nomogram_of(fitted)
+        found = make_nomogram(fitted)
         if found is None:
             raise DataError("a nomogram needs two classes that are scored column by column, as in NaiveBayes.")
         pair = tuple(fitted.names[:2] if classes is None else classes)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.evaluate.logistic import fit_weights, linear_rows, naive_weights
+from softcount.evaluate.logistic import fit_weights, naive_weights, read_rows
 from softcount.run.local import Threads
 
 COLUMNS = ["age", "work", "weight", "education", "years", "marital", "job", "relation", "race", "sex", "gain", "loss"]
@@ -164,7 +164,7 @@ def test_started_at_naive_bayes_it_takes_fewer_iterations_than_a_cold_start_on_a
     X, y, naive = of_adult(adult[:3000])
     codes = np.searchsorted(naive.classes_, y).astype(np.int32)
     with Threads(1) as threads:
-        rows = linear_rows(naive.fitted_, naive.fitted_.table(X, labels=codes), threads)
+        rows = read_rows(naive.fitted_, naive.fitted_.table(X, labels=codes), threads)
     start = naive_weights(rows, naive.fitted_.estimates)
     warm, warm_iterations = fit_weights(rows, start, 1.0)
     cold_iterations = fit_weights(rows, np.zeros_like(start), 1.0)[1]

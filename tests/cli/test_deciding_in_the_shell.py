@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import softcount as sc
 from softcount.cli import main
-from softcount.fitted.decisions import Decision, with_class_prior
+from softcount.fitted.decisions import Decision, apply_class_prior
 
 
 def run(*arguments: object) -> Result:
@@ -50,7 +50,7 @@ def predicted_in_python(model, rows, costs=None, class_prior=None, threshold=Non
         return model.predict(rows, costs, class_prior, threshold).tolist()
     names, shares = model.classes_.tolist(), np.array(list(model.query("state").values()))
     logs = np.log(model.predict_proba(rows))
-    proba = np.exp(logs if class_prior is None else with_class_prior(logs, class_prior, names, shares))
+    proba = np.exp(logs if class_prior is None else apply_class_prior(logs, class_prior, names, shares))
     return model.classes_[Decision.of(names, costs, threshold)(proba)].tolist()
 
 

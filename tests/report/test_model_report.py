@@ -23,7 +23,7 @@ from softcount.cli import main
 from softcount.demo import table_path
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.ensemble_scorers import EnsembleScorer
-from softcount.fitted.explain import nomogram_of
+from softcount.fitted.explain import make_nomogram
 from softcount.pictures.chart import Bars
 from softcount.report import report as reports
 from softcount.report.page import Heading, Picture
@@ -61,7 +61,7 @@ def read_out(fitted: Any, row: dict[Any, Any], first: int, second: int) -> float
     """The log-odds of two groups for a row, read from the nomogram and added up."""
     used = {spec.key for spec in fitted.schema.used}
     given = {key: [value] for key, value in row.items() if key in used and value is not None and value == value}
-    found = nomogram_of(fitted, given)
+    found = make_nomogram(fitted, given)
     assert found is not None
     return float(found.start[first] - found.start[second] + sum(x.odds(first, second)[0] for x in found.columns))
 
@@ -122,14 +122,14 @@ def test_all_classes_are_read_off_nomograms_against_one() -> None:
 def test_a_pool_has_a_nomogram_where_it_is_a_sum_over_columns_and_else_a_line_on_why_not() -> None:
     assert "Nomogram: " in classifier_of(*BY_COLUMN).report().html
     other = classifier_of("Gaussian naive Bayes", "pairwise interactions", "AODE")
-    assert nomogram_of(other.fitted_) is None
+    assert make_nomogram(other.fitted_) is None
     said = "no nomogram: the ensemble scores columns together (pairwise interactions, AODE), not one by one"
     assert said in other.report().html and "Nomogram: " not in other.report().html
 
 
 def test_no_nomogram_where_columns_do_not_speak_alone() -> None:
     model = sc.NaiveBayes(kinds={("gears", "photos"): "categorical"}).fit(str(table_path()), "type")
-    found = nomogram_of(model.fitted_)
+    found = make_nomogram(model.fitted_)
     assert found is not None and found.left_out == (("gears", "photos"),)
     assert "because they are scored together: gears, photos" in str(model.report().html)
 

@@ -27,21 +27,20 @@ from softcount.cli.outputs import (
 from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
 from softcount.core.special import log_of
 from softcount.errors import DataError
-from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, chosen_threshold, wanted_rate
+from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, choose_threshold, find_classes, read_rate
 from softcount.evaluate.scores import (
     CostFigures,
     Evaluation,
-    as_named,
+    compute_lift,
     cost_figures,
     evaluate_rows,
-    label_places,
-    lift_of,
-    rarer,
-    scored_rows,
+    find_rarer_class,
+    match_labels,
+    match_names,
 )
 from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
-from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, cost_matrix, estimated_shares, with_class_prior
+from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, apply_class_prior, cost_matrix, estimate_shares
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_rows import cells_of_rows
 from softcount.pictures.text import format_count, format_number
@@ -141,10 +140,10 @@ def reweight(
         return None
     found, trained = logs(), shares()
     if class_prior == ESTIMATE:
-        class_prior = estimated_shares(found, trained)
+        class_prior = estimate_shares(found, trained)
         listed = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, class_prior, strict=True))[:8])
         print_note(f"shares of the classes, estimated from these rows: {listed}")
-    return np.asarray(np.exp(with_class_prior(found, class_prior, names, trained)))
+    return np.asarray(np.exp(apply_class_prior(found, class_prior, names, trained)))
 
 
 def choose(decide: DecisionRequest, proba: np.ndarray, names: Sequence[Any]) -> np.ndarray:
@@ -206,9 +205,9 @@ def evaluate(request: Request) -> None:
             plain = fitted.proba(table, threads)
         proba = reweight(request.decide, partial(log_of, plain), names, lambda: fitted.shares)
         models.print_prediction_notes(fitted, table)
-    codes = label_places(as_named(labels, names), names)
+    codes = find_classes(match_names(labels, names), names)
     weights = np.ones(len(codes)) if weights is None else weights
-    held = scored_rows(plain if proba is None else proba, codes, weights, FOLDS)
+    held = match_labels(plain if proba is None else proba, codes, weights, FOLDS)
     found = judge(held, names, request, evaluate_rows(held, fitted.shares), int((codes < 0).sum()))
     write_answer(
         request.json,
@@ -239,11 +238,11 @@ def judge(held: ScoredRows, names: list[Any], request: Request, evaluation: Eval
     for rate, text in rates.items():
         if text is not None:
             ((name, value),) = class_numbers(f"--{rate}", [text], names)
-            wanted_rate(*(value if each == rate else None for each in rates))
-            threshold = chosen_threshold(held, names.index(name), name, rate, value)
+            read_rate(*(value if each == rate else None for each in rates))
+            threshold = choose_threshold(held, names.index(name), name, rate, value)
     place = None if request.lift is None else names.index(find_class("--lift", request.lift, names))
-    place = rarer(held) if place is None and len(names) == 2 else place
-    lift = None if place is None else LiftTable(str(names[place]), lift_of(held, names, place))
+    place = find_rarer_class(held) if place is None and len(names) == 2 else place
+    lift = None if place is None else LiftTable(str(names[place]), compute_lift(held, names, place))
     return Judgement(list(map(str, names)), evaluation, skipped, costs, threshold, lift)
 
 

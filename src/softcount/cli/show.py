@@ -16,7 +16,8 @@ from softcount.cli.outputs import STANDARD, check_output, print_info, print_mess
 from softcount.cli.read import open_like, open_rows, read_sequences
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
-from softcount.evaluate.scores import as_named, label_places
+from softcount.evaluate.ranking import find_classes
+from softcount.evaluate.scores import match_names
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
 from softcount.report.classes import GivenRows, model_page, model_record
@@ -222,7 +223,7 @@ def read_classes(fitted: Fitted, table: Table, request: Request) -> np.ndarray |
     if fitted.classes is None or fitted.target is None or fitted.target not in known:
         return None
     labels = read_labels(table.source, fitted.target, request.form.missing or fitted.schema.missing)
-    return label_places(as_named(labels, fitted.names), fitted.names)
+    return find_classes(match_names(labels, fitted.names), fitted.names)
 
 
 # -- plot

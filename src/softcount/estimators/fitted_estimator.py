@@ -21,12 +21,13 @@ from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import report
 from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow
-from softcount.evaluate.scores import as_named, label_places
+from softcount.evaluate.ranking import find_classes
+from softcount.evaluate.scores import match_names
 from softcount.fitted import answers
 from softcount.fitted.characteristic_words import explain_words, marking_words, places_of, row_of, text_leaves
 from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.influence import departures
+from softcount.fitted.influence import measure_departures
 from softcount.models.declare import Declared
 from softcount.run.local import Runner, Threads
 from softcount.table import Key, Table, document_at, open_table, read_labels
@@ -332,7 +333,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         if not per_class:
             found = [(key, 0, value) for key, value in fitted.influence()]
         else:
-            found = [(key, g, float(own[g])) for key, own in departures(fitted).items() for g in range(len(names))]
+            found = [
+                (key, g, float(own[g])) for key, own in measure_departures(fitted).items() for g in range(len(names))
+            ]
             found.sort(key=lambda entry: -entry[2])
         values = np.array([value for *_, value in found])
         most = values.max(initial=0.0)
@@ -615,26 +618,26 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         if X is None:
             return report.make_report(recorded, None, redact)
         fitted, table = self.fitted_, self._closed(X)
-        labels = None if fitted.classes is None else self._label_places(X, y)
+        labels = None if fitted.classes is None else self._find_classes(X, y)
         with Threads(self.n_jobs) as threads:
             name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"
             rows = report.find_rows(fitted, table, threads, name, labels)
             return report.make_report(fitted, rows, redact)
 
-    def _label_places(self, X: Any, y: Any) -> np.ndarray | None:
+    def _find_classes(self, X: Any, y: Any) -> np.ndarray | None:
         """The places of rows' classes among those of the model; None if no class is known."""
         keys = open_table(X).keys if y is None else []
         column = self.fitted_.target if y is None and self.fitted_.target in keys else y
         if column is None:
             return None
         labels = read_labels(X, column) if isinstance(column, str) else list(np.asarray(y, dtype=object))
-        return label_places(as_named(labels, self.fitted_.names), self.fitted_.names)
+        return find_classes(match_names(labels, self.fitted_.names), self.fitted_.names)
 
     def _export_plan(self) -> Any:
         return scoring_plan.plan_of(self._fitted)
 
     def _export_rows(self) -> Any:
-        return scoring_plan.drawn_rows(self.fitted_)
+        return scoring_plan.draw_rows(self.fitted_)
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:

@@ -336,7 +336,7 @@ class KMeans(
         return scoring_plan.centres_plan(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
 
     def _export_rows(self) -> Any:
-        cells = scoring_plan.rows_around(self.cluster_centers_, self._export_keys())
+        cells = scoring_plan.draw_around(self.cluster_centers_, self._export_keys())
         rows = pa.table(dict(cells)) if hasattr(self, "feature_names_in_") else np.array(list(cells.values())).T
         return scoring_plan.DrawnRows(cells, None, self.predict(rows))
 

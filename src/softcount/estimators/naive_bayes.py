@@ -23,10 +23,10 @@ from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.calibrate import calibrated_on
-from softcount.evaluate.logistic import logistic
-from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, chosen_threshold, wanted_rate
-from softcount.evaluate.scores import Evaluation, evaluate_rows, label_places, lift_of, rarer, scored_rows
+from softcount.evaluate.calibrate import calibrate_on_rows
+from softcount.evaluate.logistic import fit_logistic
+from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, choose_threshold, find_classes, read_rate
+from softcount.evaluate.scores import Evaluation, compute_lift, evaluate_rows, find_rarer_class, match_labels
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
 from softcount.fitted import decisions
@@ -350,7 +350,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """
         y = inputs.labels_from(X, y)
         joint = self._answer(X, Fitted.log_joint)
-        self._keep(calibrated_on(self.fitted_, joint, list(y), sample_weight, method))
+        self._keep(calibrate_on_rows(self.fitted_, joint, list(y), sample_weight, method))
         return self
 
     # -- predicting
@@ -442,7 +442,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         logs = self._answer(X, Fitted.log_proba)
         if class_prior is None:
             return logs
-        return decisions.with_class_prior(logs, class_prior, self._names(), self.class_prior_)
+        return decisions.apply_class_prior(logs, class_prior, self._names(), self.class_prior_)
 
     def estimate_class_prior(self, X: Any) -> dict[Any, float]:
         """Estimate the shares of the classes among rows without a label, by EM.
@@ -471,7 +471,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> {name: round(share, 2) for name, share in shares.items()}
         {'ill': 0.27, 'well': 0.73}
         """
-        shares = decisions.estimated_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
+        shares = decisions.estimate_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
         return dict(zip(self._names(), shares.tolist(), strict=True))
 
     def _names(self) -> list[Any]:
@@ -573,8 +573,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         parts, held = check_whole("parts", parts, 1), self._scored(X, y, None, None)
         if of is None and len(self.classes_) != 2:
             raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
-        place = rarer(held) if of is None else decisions.place_of(self._names(), of, "of")
-        return self._result(arrow_lines([asdict(line) for line in lift_of(held, self._names(), place, parts)]))
+        place = find_rarer_class(held) if of is None else decisions.place_of(self._names(), of, "of")
+        return self._result(arrow_lines([asdict(line) for line in compute_lift(held, self._names(), place, parts)]))
 
     @needs_all_rows
     def choose_threshold(
@@ -621,10 +621,10 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> round(threshold.precision, 2), round(threshold.recall, 2)
         (0.67, 1.0)
         """
-        rate, wanted = wanted_rate(precision, recall)
+        rate, wanted = read_rate(precision, recall)
         check_whole("folds", folds, 2)
         held, names = self._held_out(X, y, folds, sample_weight)
-        return chosen_threshold(held, decisions.place_of(names, of, "of"), of, rate, wanted)
+        return choose_threshold(held, decisions.place_of(names, of, "of"), of, rate, wanted)
 
     def _scored(self, X: Any, y: Any, sample_weight: Any, class_prior: Any) -> ScoredRows:
         check_is_fitted(self)
@@ -636,9 +636,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             y = inputs.labels_from(X, y)
         known = [value for value in list(y) if not (value is None or value != value)]
         inputs.refuse_other_labels(np.array(known, dtype=object) if known else np.array([]), self.classes_)
-        labels = label_places(y, self._names())
+        labels = find_classes(y, self._names())
         proba = self.predict_proba(X, class_prior) if proba is None else proba
-        return scored_rows(proba, labels, inputs.filled_weights(sample_weight, len(labels)))
+        return match_labels(proba, labels, inputs.filled_weights(sample_weight, len(labels)))
 
     def _held_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
         """What models of the other folds say of the rows of each, which have no weight there; and the classes."""
@@ -777,7 +777,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             With `error`, `standard_error` and `rows`.
         """
         n_samples = check_whole("n_samples", n_samples, 2)
-        return decisions.best_error(self._fitted, n_samples, inputs.generator(random_state))
+        return decisions.estimate_best_error(self._fitted, n_samples, inputs.generator(random_state))
 
     def to_logistic(self, X: Any, y: Any, sample_weight: Any = None, penalty: float = 1.0) -> Self:
         """Fit a logistic regression on the features of this naive Bayes, starting at its weights.
@@ -820,7 +820,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         codes = inputs.codes_among(X, y, self._names(), every=True)
         table = plain.table(data, labels=codes, weights=weights)
         with Threads(self.n_jobs) as threads:
-            found = logistic(plain, table, threads, float(penalty))
+            found = fit_logistic(plain, table, threads, float(penalty))
         model = self._like_this()
         model._keep(found)
         return model

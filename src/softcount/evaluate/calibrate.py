@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from softcount.core.special import brent_root
 from softcount.errors import DataError
 from softcount.evaluate.folds import FoldModels, fold_models
-from softcount.evaluate.ranking import label_places
+from softcount.evaluate.ranking import find_classes
 from softcount.fitted.calibration import (
     FARTHEST,
     METHODS,
@@ -75,7 +75,7 @@ def check_method(method: Any) -> None:
         raise DataError(f"calibration={method!r} is not known. Use None, 'temperature' or 'isotonic'.")
 
 
-def calibrated(
+def calibrate(
     fitted: Fitted, table: Table, plan: Plan, runner: Runner, method: str, classes: Sequence[Any] | None = None
 ) -> Fitted:
     """Calibrate probabilities by cross-validation; a note says why if that is not possible.
@@ -86,16 +86,16 @@ def calibrated(
     if fitted.n_groups < 2:
         return fitted.with_notes("not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
-    held = retyping(table, lambda t: held_out(t, plan, runner, split, classes), runner)
+    held = retyping(table, lambda t: hold_out(t, plan, runner, split, classes), runner)
     if held is None or len(np.unique(held.labels)) < 2:
         return fitted.with_notes("not calibrated: too few rows have a label.")
     if held.part < 1:
         rows = f"{len(held.labels):,} rows, about {100 * held.part:.2g} % of those with a label"
         fitted = fitted.with_notes(f"calibrated on a random part: {rows}.")
-    return _with_calibration(fitted, calibration_of(held, method))
+    return _with_calibration(fitted, learn_calibration(held, method))
 
 
-def calibrated_on(
+def calibrate_on_rows(
     fitted: Fitted, joint: np.ndarray, names: Sequence[Any], weights: np.ndarray | None, method: str
 ) -> Fitted:
     """Calibrate by unseen rows: `joint` is the log of share times density, `names` are their classes.
@@ -103,7 +103,7 @@ def calibrated_on(
     Rows without a class are skipped.
     """
     check_method(method)
-    labels = label_places(names, fitted.names)
+    labels = find_classes(names, fitted.names)
     weights = np.ones(len(labels)) if weights is None else np.asarray(weights, dtype=np.float64)
     if not len(labels) == len(weights) == len(joint):
         raise DataError(f"{len(joint)} rows have {len(labels)} labels and {len(weights)} weights. Give one of each.")
@@ -112,7 +112,7 @@ def calibrated_on(
         raise DataError("calibration needs labelled rows of at least two classes.")
     logs = log_softened(joint[kept], 1.0).astype(np.float32)
     folds = np.arange(len(logs)) % FOLDS
-    found = calibration_of(HeldOut(logs, labels[kept], weights[kept], folds), method)
+    found = learn_calibration(HeldOut(logs, labels[kept], weights[kept], folds), method)
     notes = [note for note in fitted.notes if not note.startswith(CALIBRATION_NOTES)]
     return _with_calibration(replace(fitted, notes=notes), found)
 
@@ -122,7 +122,9 @@ def _with_calibration(fitted: Fitted, found: Calibration) -> Fitted:
     return replace(fitted, scorer=scorer).with_notes(*([STAYS] if found.temperature == UNBOUND else []))
 
 
-def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, method: str) -> list[Correction] | None:
+def learn_corrections(
+    table: Table, plan: Plan, runner: Runner, models: FoldModels, method: str
+) -> list[Correction] | None:
     """The correction of each tested fold, learned from rows outside of it.
 
     With several folds these are the others; of a single held-out share, folds of the rest. None if too few rows are
@@ -131,10 +133,10 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
     learn, split = LEARN[method], models.split
     if split.share is not None:
         within = Split(FOLDS, 0, repeats=split.repeats, inside=split, units=split.units)
-        held = held_out(table, plan, runner, within, None)
+        held = hold_out(table, plan, runner, within, None)
         parts = [] if held is None else [held]
     else:
-        held = _held_by(table, runner, models)
+        held = _hold_out_folds(table, runner, models)
         parts = [] if held is None else [held.take(np.flatnonzero(held.folds != fold)) for fold in split.tested]
     if not parts or any(len(np.unique(part.labels)) < 2 for part in parts):
         return None
@@ -142,26 +144,26 @@ def corrections(table: Table, plan: Plan, runner: Runner, models: FoldModels, me
 
 
 @interrupts_end()
-def held_out(table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None) -> HeldOut | None:
+def hold_out(table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None) -> HeldOut | None:
     """Answers of the models of the other folds; None if too few rows have a label."""
     models = fold_models(table, plan, runner, split, classes)
-    return None if models is None else _held_by(table, runner, models)
+    return None if models is None else _hold_out_folds(table, runner, models)
 
 
-def _held_by(table: Table, runner: Runner, models: FoldModels) -> HeldOut | None:
+def _hold_out_folds(table: Table, runner: Runner, models: FoldModels) -> HeldOut | None:
     """Answers of every fold's model for its rows, or for a random part of them."""
     split = models.split
     cells = int(models.counts.rows if table.n_rows is None else table.n_rows) * models.model.groups
     part = min(1.0, MOST_CELLS / max(cells, 1))
     drawn = Split(2, split.seed + 1, part) if part < 1 else None
-    parts = models.map(table, runner, partial(_held_in, drawn=drawn))
+    parts = models.map(table, runner, partial(_hold_out_chunk, drawn=drawn))
     if not parts:
         return None
     whole = {name: np.concatenate([getattr(x, name) for x in parts]) for name in ("logs", "labels", "weights", "folds")}
     return HeldOut(**whole, repeated=split.counts_weights, part=part)
 
 
-def _held_in(models: FoldModels, chunk: Chunk, drawn: Split | None) -> list[HeldOut]:
+def _hold_out_chunk(models: FoldModels, chunk: Chunk, drawn: Split | None) -> list[HeldOut]:
     kept = np.ones(chunk.n_rows, dtype=bool) if drawn is None else drawn.of(chunk) == 0
     parts = []
     for found in models.answers(chunk):
@@ -173,14 +175,14 @@ def _held_in(models: FoldModels, chunk: Chunk, drawn: Split | None) -> list[Held
     return parts
 
 
-def calibration_of(held: HeldOut, method: str) -> Calibration:
+def learn_calibration(held: HeldOut, method: str) -> Calibration:
     """The correction learned from all these rows. Its figures are of every fold under the correction of the others."""
     learn = LEARN[method]
     outcomes = np.empty((3, len(held.labels)))
     for fold in np.unique(held.folds):
         inside = held.folds == fold
         others = held.take(np.flatnonzero(~inside)) if not inside.all() else held
-        logs = corrected(held.logs[inside].astype(np.float64), learn(others))
+        logs = correct(held.logs[inside].astype(np.float64), learn(others))
         outcomes[:, inside] = _outcomes(logs, held.labels[inside])
     found = learn(held)
     (loss, bins), (loss_after, bins_after) = _figures(held, _outcomes(held.logs, held.labels)), _figures(held, outcomes)
@@ -188,7 +190,7 @@ def calibration_of(held: HeldOut, method: str) -> Calibration:
     return Calibration(method, held.rows, loss, loss_after, bins, bins_after, **kept)
 
 
-def corrected(logs: np.ndarray, found: Correction) -> np.ndarray:
+def correct(logs: np.ndarray, found: Correction) -> np.ndarray:
     """Log-probabilities of each class from the log of share times density."""
     return log_softened(logs, found) if isinstance(found, float) else np.log(curved(logs, found))
 

@@ -120,8 +120,8 @@ def fold_models(
     """
     plan, here = plan.for_labels(table), runner.keeps_rows
     if here and split.repeats is None and split.units is None:
-        split = with_repeats(split, table, runner)
-    tally, settled, counted, rows = _tallied(table, plan, runner, split, classes)
+        split = group_repeats(split, table, runner)
+    tally, settled, counted, rows = _tally_folds(table, plan, runner, split, classes)
     if not tally.counts.finite and here:
         table.within_reach(table.chunks(runner.map))
     groups = len(settled.classes)
@@ -136,18 +136,18 @@ def fold_models(
         return None
     if hidden:
         folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
-        models = (_completed(model, folded, fold, plan, runner) for fold in split.tested)
+        models = (_complete_fold(model, folded, fold, plan, runner) for fold in split.tested)
     else:
-        parts = _others(tally, split, model, counted)
+        parts = _sum_other_folds(tally, split, model, counted)
         models = (
-            _among_seen(model, *with_older(model, part, imagine_classes(model, part, plan), plan, settled.classes))
+            _estimate_seen(model, *with_older(model, part, imagine_classes(model, part, plan), plan, settled.classes))
             for part in parts
         )
     compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
     return FoldModels(model, compiled, settled, split, tally.counts, None if here else rows)
 
 
-def with_repeats(split: Split, table: Table, runner: Runner) -> Split:
+def group_repeats(split: Split, table: Table, runner: Runner) -> Split:
     """The split with copies of a row in one fold, or with whole weights as independent repetitions of a row.
 
     Up to MOST_COMPARED rows decide. Longer tables without weights are not looked at.
@@ -204,7 +204,7 @@ class FoldsBeside:
         return self.found[1] if self.found is not None and known else None
 
 
-def _tallied(
+def _tally_folds(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
     """The counts, how categories and classes were settled, what is left of that for words, and the kept rows."""
@@ -228,14 +228,14 @@ def _without_bags(model: ClassModel) -> ClassModel:
     return model.with_leaves(tuple(leaf for leaf in model.leaves if not model.is_sparse(leaf)))
 
 
-def _others(tally: _FoldCounts, split: Split, model: ClassModel, settled: Settled) -> Iterator[Counts]:
+def _sum_other_folds(tally: _FoldCounts, split: Split, model: ClassModel, settled: Settled) -> Iterator[Counts]:
     """Counts of all folds but one, by class, for each tested fold."""
     order = np.arange(model.groups) if settled.label_remap is None else settled.label_remap
     how = split.folds, order, model.groups
     totals = {key: words.total(*how) for key, words in tally.words.items()}
     rest = _without_bags(model)
     for fold in split.tested:
-        part = _without(tally.counts, fold, split, rest)
+        part = _drop_fold(tally.counts, fold, split, rest)
         words = {}
         for key, each in tally.words.items():  # a word that only this fold holds leaves exactly nothing
             left = np.maximum(totals[key] - each.fold(fold, *how), 0.0)
@@ -243,7 +243,7 @@ def _others(tally: _FoldCounts, split: Split, model: ClassModel, settled: Settle
         yield replace(part, arrays={**part.arrays, **words})
 
 
-def _without(counts: Counts, fold: int, split: Split, model: ClassModel) -> Counts:
+def _drop_fold(counts: Counts, fold: int, split: Split, model: ClassModel) -> Counts:
     others = np.array([f for f in range(split.folds) if f != fold])
 
     def kept(array: Twofold) -> Twofold:
@@ -256,7 +256,7 @@ def _without(counts: Counts, fold: int, split: Split, model: ClassModel) -> Coun
     return replace(part, rows=float(part[ROOT].sum()))
 
 
-def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: Params | None = None) -> FoldModel:
+def _estimate_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: Params | None = None) -> FoldModel:
     """Parameters as if words that these rows do not hold were not in the vocabulary, and which words they hold.
 
     The vocabulary is that of all rows; a fit of these rows alone would not know the words of held-out rows.
@@ -275,7 +275,7 @@ def _among_seen(model: ClassModel, counts: Counts, imagined: Imagined, params: P
     return model.params(rest.shares, leaves), known
 
 
-def _completed(model: ClassModel, folded: Sequence[Folded], fold: int, plan: Plan, runner: Runner) -> FoldModel:
+def _complete_fold(model: ClassModel, folded: Sequence[Folded], fold: int, plan: Plan, runner: Runner) -> FoldModel:
     """The parameters after EM on the rows that the fold is not tested on, as in a fit.
 
     Rows without a label are never tested on.
@@ -290,8 +290,8 @@ def _completed(model: ClassModel, folded: Sequence[Folded], fold: int, plan: Pla
     reached, imagined = run_labelled_em(model, HeldRows(chunks, runner), plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":
-        return _among_seen(model, counts, imagined.using(plug(plan.how)), reached.params)
-    return _among_seen(model, counts, imagined)
+        return _estimate_seen(model, counts, imagined.using(plug(plan.how)), reached.params)
+    return _estimate_seen(model, counts, imagined)
 
 
 # -- words by class and fold, kept sparse: most words occur in few of them

@@ -72,10 +72,10 @@ class LinearRows(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(self.parts @ weights[1:] + weights[0])
 
 
-def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0) -> Fitted:
+def fit_logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0) -> Fitted:
     """The model with the weights of a logistic regression that is learned from a labelled table."""
     fitted.scorer.linear_form(fitted)  # raises an error that names the column that is not linear
-    rows = linear_rows(fitted, table, runner)
+    rows = read_rows(fitted, table, runner)
     if len(np.unique(rows.labels)) < 2:
         raise DataError("logistic regression needs labelled rows of at least two classes.")
     found, n_iter = fit_weights(rows, naive_weights(rows, fitted.estimates), penalty)
@@ -87,7 +87,7 @@ def logistic(fitted: Fitted, table: Table, runner: Runner, penalty: float = 1.0)
     return replace(fitted, scorer=own).with_notes(*notes)
 
 
-def linear_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
+def read_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
     """The labelled rows of a table, numbers as deviations from their mean, so that their unit does not matter."""
     leaves, model = fitted.model.leaves, fitted.model
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from softcount.core.ranges import Amount, NotNegative, Positive, Share
 from softcount.errors import DataError
 from softcount.fitted.calibration import Bin, calibration_error
-from softcount.fitted.decisions import Threshold, called
+from softcount.fitted.decisions import Threshold, apply_threshold
 from softcount.pictures.inline_html import boxed, small_table
 
 RATES = ("precision", "recall")
@@ -111,7 +111,7 @@ class Ranking(Struct, frozen=True, eq=False):
         return int(reached[-1] if rate == "precision" else reached[0])
 
 
-def wanted_rate(precision: Any, recall: Any) -> tuple[str, float]:
+def read_rate(precision: Any, recall: Any) -> tuple[str, float]:
     given = {name: value for name, value in zip(RATES, (precision, recall), strict=True) if value is not None}
     if len(given) != 1:
         raise DataError("say which rate is wanted: precision=0.9 or recall=0.9, one of them.")
@@ -133,7 +133,7 @@ class ScoredRows(Struct, frozen=True, eq=False):
         return Ranking.of(self.proba[rows, place], self.labels[rows] == place, self.weights[rows])
 
 
-def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
+def find_classes(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
     """The place of each row's class among the names, -1 if it is missing; unknown classes are refused."""
     places = {name: place for place, name in enumerate(names)}
     codes = np.full(len(labels), -1, dtype=np.int64)
@@ -148,7 +148,7 @@ def label_places(labels: Sequence[Any], names: Sequence[Any]) -> np.ndarray:
     return codes
 
 
-def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted: float) -> Threshold:
+def choose_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted: float) -> Threshold:
     """The threshold that all these rows choose for one class, with its rates."""
     ranking = held.ranking(place)
     if not 0 < ranking.positives < ranking.total:
@@ -170,7 +170,7 @@ def chosen_threshold(held: ScoredRows, place: int, name: Any, rate: str, wanted:
             reached = others.threshold(rate, wanted)
             threshold = float(others.scores[int(np.argmax(others.rates()[rate])) if reached is None else reached])
         checked[inside] = held.proba[inside, place] >= threshold
-    all_rows = _rates(held, place, called(held.proba, place, value) == place)
+    all_rows = _rates(held, place, apply_threshold(held.proba, place, value) == place)
     fair, usual = _rates(held, place, checked), _rates(held, place, held.proba.argmax(axis=1) == place)
     return Threshold(name, value, f"{rate} {wanted:g}", *all_rows, *fair[:2], *usual[:2], rows=len(held.labels))
 

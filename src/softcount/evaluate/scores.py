@@ -12,14 +12,13 @@ from msgspec.structs import replace
 
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
-from softcount.evaluate.calibrate import SMALLEST, Correction, corrected, corrections
+from softcount.evaluate.calibrate import SMALLEST, Correction, correct, learn_corrections
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.evaluate.ranking import PARTS, LiftLine, Ranking, ScoredRows
 from softcount.evaluate.ranking import Evaluation as Evaluation
-from softcount.evaluate.ranking import label_places as label_places
 from softcount.fitted.calibration import BINS, bin_sums, bins_of
 from softcount.fitted.classes import cells
-from softcount.fitted.decisions import cheapest
+from softcount.fitted.decisions import choose_cheapest
 from softcount.fitted.fitted import Fitted
 from softcount.learn.prepare import on_task
 from softcount.learn.settings import Plan, retyping
@@ -64,14 +63,14 @@ def cross_validate(
         models = fold_models(table, plan, runner, split, classes)
         if models is None:
             return None
-        found = None if calibration is None else corrections(table, plan, runner, models, calibration)
+        found = None if calibration is None else learn_corrections(table, plan, runner, models, calibration)
         sums: Sums | None
         if models.rows is None:
-            sums = total(runner, partial(on_task, partial(_scored, models, found)), table.tasks())
+            sums = total(runner, partial(on_task, partial(_score_chunk, models, found)), table.tasks())
         else:  # the workers of an engine have the rows, in settled codes
             in_order = replace(models, rows=None, settled=replace(models.settled, remap={}, label_remap=None))
             try:
-                sums = models.rows.total(partial(_scored, in_order, found))
+                sums = models.rows.total(partial(_score_chunk, in_order, found))
             finally:
                 models.rows.close()
         if sums is None:
@@ -80,7 +79,7 @@ def cross_validate(
         calibrated = calibrated if found is None else ", calibrated by the other rows"
         by_fold = models.counts[ROOT].reshape(models.model.groups, split.folds)
         tested = by_fold[:, list(split.tested)].sum(axis=1)
-        return summed(sums, how + calibrated, tested, by_fold.sum(axis=1))
+        return evaluate_sums(sums, how + calibrated, tested, by_fold.sum(axis=1))
 
     return retyping(table, evaluate, runner)
 
@@ -146,19 +145,19 @@ def rank_steps(proba: np.ndarray) -> np.ndarray:
     return steps
 
 
-def _scored(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> Sums:
+def _score_chunk(models: FoldModels, corrected_by: list[Correction] | None, chunk: Chunk) -> Sums:
     sums = Sums.none(len(models.models), models.model.groups)
     for found in models.answers(chunk):
         joint = found.joint
         if corrected_by is not None:
             possible = np.isfinite(joint).any(axis=1)
-            joint[possible] = corrected(joint[possible], corrected_by[found.fold])
+            joint[possible] = correct(joint[possible], corrected_by[found.fold])
         models.model.kernels.normalise(joint)
         sums.add(found.fold, joint, found.labels, found.weights, found.counted)
     return sums
 
 
-def summed(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Evaluation | None:
+def evaluate_sums(sums: Sums, how: str, tested: np.ndarray, counted: np.ndarray) -> Evaluation | None:
     """The scores, and those of predicting the class shares: their weight in tested rows, and in all."""
     weight, right, loss, brier, rows = sums.folds.sum(axis=0)
     if weight <= 0:
@@ -197,7 +196,7 @@ def evaluate_rows(held: ScoredRows, shares: np.ndarray, how: str = HOW, by_fold:
     for place, fold in enumerate(np.unique(folds)):
         rows = np.flatnonzero(folds == fold)
         sums.add(place, held.proba[rows], held.labels[rows], held.weights[rows], len(rows))
-    found = summed(sums, how, np.bincount(held.labels, held.weights, minlength=classes), shares)
+    found = evaluate_sums(sums, how, np.bincount(held.labels, held.weights, minlength=classes), shares)
     assert found is not None  # there is a row with weight
     return replace(found, auc=mean_auc(held))
 
@@ -209,13 +208,13 @@ def mean_auc(held: ScoredRows) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def rarer(held: ScoredRows) -> int:
+def find_rarer_class(held: ScoredRows) -> int:
     """Of two classes, that of fewer rows; if there is only one, that one."""
     rows = np.bincount(held.labels, held.weights, minlength=2)
     return int(np.argmin(np.where(rows > 0, rows, np.inf)))
 
 
-def lift_of(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PARTS) -> list[LiftLine]:
+def compute_lift(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PARTS) -> list[LiftLine]:
     """The lift of the class at `place`."""
     found = held.ranking(place).lift(parts)
     if not found:
@@ -238,20 +237,22 @@ def cost_figures(held: ScoredRows, costs: np.ndarray, names: Sequence[Any]) -> C
 
     each = [mean(place) for place in range(len(names))]
     best = int(np.argmin(each))
-    return CostFigures(mean(cheapest(held.proba, costs)), mean(held.proba.argmax(axis=1)), each[best], names[best])
+    return CostFigures(
+        mean(choose_cheapest(held.proba, costs)), mean(held.proba.argmax(axis=1)), each[best], names[best]
+    )
 
 
-def as_named(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
+def match_names(labels: Sequence[Any], names: Sequence[Any]) -> list[Any]:
     """Labels as the model names its classes: values that only differ in how they were read are equal.
 
-    >>> as_named(["1", 0, None], [0, 1])
+    >>> match_names(["1", 0, None], [0, 1])
     [1, 0, None]
     """
     known, spelled = set(names), {str(name): name for name in names}
     return [label if label is None or label in known else spelled.get(str(label), label) for label in labels]
 
 
-def scored_rows(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, folds: int = 1) -> ScoredRows:
+def match_labels(proba: np.ndarray, labels: np.ndarray, weights: np.ndarray, folds: int = 1) -> ScoredRows:
     """The rows with a label and some weight, dealt to folds in turn."""
     if not len(labels) == len(proba) == len(weights):
         raise DataError(f"Found input variables with inconsistent numbers of samples: [{len(proba)}, {len(labels)}]")
@@ -290,7 +291,7 @@ def cross_validate_refits(
         np.bincount(codes[rows], weights[rows], minlength=classes)
         for rows in (known & np.isin(folds, list(split.tested)), known)
     )
-    return summed(sums, how, tested, counted)
+    return evaluate_sums(sums, how, tested, counted)
 
 
 # Scores of a table's rows for reports, and a few rows one by one.
@@ -334,7 +335,7 @@ class _Candidate(Struct):
     truth: int | None
 
 
-def row_findings(
+def describe_rows(
     fitted: Fitted, chunks: Iterable[Chunk], threads: Threads, labels: np.ndarray | None = None
 ) -> RowFindings:
     """Scores of a table in one pass; `labels` are the places of the rows' classes, below 0 if they are missing."""
@@ -356,19 +357,19 @@ def row_findings(
             known = np.flatnonzero(own >= 0)
             sums.add(0, proba[known], own[known], np.ones(len(known)), len(known))
             tested += np.bincount(own[known], minlength=groups)
-        for kind, candidate in _offered(chunk, proba, own):
+        for kind, candidate in _offer_rows(chunk, proba, own):
             ranked = sorted([*best.get(kind, []), candidate], key=lambda x: (-x.merit, x.row))
             best[kind] = ranked[: PICKED.get(kind, 2)]
         room = MOST_POINTS - sum(len(part) for _, part in points)
         if room > 0:
             points.append((chunk.take(slice(0, room)), proba[:room]))
         rows += chunk.n_rows
-    evaluation = summed(sums, HOW, tested, fitted.shares) if tested.sum() > 0 else None
-    picked = [_picked(fitted, kind, candidate) for kind in best for candidate in best[kind]]
+    evaluation = evaluate_sums(sums, HOW, tested, fitted.shares) if tested.sum() > 0 else None
+    picked = [_explain_row(fitted, kind, candidate) for kind in best for candidate in best[kind]]
     return RowFindings(rows, evaluation, sureness, picked, points)
 
 
-def _offered(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iterator[tuple[str, _Candidate]]:
+def _offer_rows(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iterator[tuple[str, _Candidate]]:
     """The rows of a chunk that could be shown: most certain right, most certain wrong, least certain."""
     if proba.shape[1] < 2 or not len(proba):
         return
@@ -387,7 +388,7 @@ def _offered(chunk: Chunk, proba: np.ndarray, labels: np.ndarray | None) -> Iter
             yield kind, _Candidate(float(merit[place]), chunk.start + int(place), alone, proba[place], truth)
 
 
-def _picked(fitted: Fitted, kind: str, found: _Candidate) -> PickedRow:
+def _explain_row(fitted: Fitted, kind: str, found: _Candidate) -> PickedRow:
     table: Any = Chunks([found.chunk])
     why = fitted.explain(table)
     odds = {key: float(part[0]) for key, part in why.parts.items() if key is not ROOT}

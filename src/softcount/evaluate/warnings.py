@@ -21,7 +21,7 @@ WORSE = "worse than guessing"
 DEPENDENT = ("counts it twice", "depend on each other")
 
 
-def doubts(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] | None) -> list[str]:
+def find_warnings(fitted: Fitted, columns: Sequence[str], losses: tuple[float, float] | None) -> list[str]:
     """Warnings about a model of known classes; `columns` are notes on columns that depend on each other.
 
     `losses` are the cross-validated log-losses of the model and of predicting the class shares.
@@ -44,8 +44,8 @@ def class_notes(fitted: Fitted) -> list[str]:
     single = [names[g] for g in np.flatnonzero(rows <= 1)]
     few = [names[g] for g in np.flatnonzero((rows > 1) & (rows < FEW_ROWS))]
     notes = [
-        *_sized(single, "one row", "its predictions cannot be checked on held-out rows"),
-        *_sized(few, f"fewer than {FEW_ROWS} rows", "its estimates are uncertain"),
+        *_describe_sizes(single, "one row", "its predictions cannot be checked on held-out rows"),
+        *_describe_sizes(few, f"fewer than {FEW_ROWS} rows", "its estimates are uncertain"),
     ]
     # Labels given separately are classes whatever they say; such words in a table's cells are missing values.
     words = [name for name in names if isinstance(name, str) and name.strip() in fitted.schema.missing]
@@ -57,7 +57,7 @@ def class_notes(fitted: Fitted) -> list[str]:
     return notes
 
 
-def _sized(names: Sequence[object], size: str, so: str) -> list[str]:
+def _describe_sizes(names: Sequence[object], size: str, so: str) -> list[str]:
     if not names:
         return []
     who = f"class {names[0]!r} has" if len(names) == 1 else f"{len(names)} classes have"
@@ -110,11 +110,15 @@ def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
 
     None if there are too many columns.
     """
-    found = _coded(fitted, table, FEW_CELLS)
-    return None if found is None else _strong(_worth_saying(dependent_pairs(found[1], 0), fitted, found[0]), found[0])
+    found = _count_codes(fitted, table, FEW_CELLS)
+    return (
+        None
+        if found is None
+        else _keep_strong(_keep_informative(dependent_pairs(found[1], 0), fitted, found[0]), found[0])
+    )
 
 
-def _strong(worth: Iterable[Dependence[int]], keys: Sequence[Key]) -> DependentPairs:
+def _keep_strong(worth: Iterable[Dependence[int]], keys: Sequence[Key]) -> DependentPairs:
     return tuple((keys[x.a - 1], keys[x.b - 1], x.information) for x in worth if x.information >= STRONG)
 
 
@@ -124,14 +128,14 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
     Of a table of more than `MOST_CELLS` cells the first rows are examined, and there are no notes. None if the pairs
     were not examined.
     """
-    found = _coded(fitted, table)
+    found = _count_codes(fitted, table)
     if found is None:
         return [], None
     keys, counting, apart, whole, some = found
     # The ensemble has notes on what it leaves out, so that only strong pairs are needed: some rows show them.
     pairing = counting if fitted.scorer.is_naive else some
-    worth = list(_worth_saying(dependent_pairs(pairing, 0), fitted, keys))
-    strong = _strong(worth, keys)
+    worth = list(_keep_informative(dependent_pairs(pairing, 0), fitted, keys))
+    strong = _keep_strong(worth, keys)
     if not whole:
         return [], strong
     notes = _notes_on_class(counting, keys, apart)
@@ -163,7 +167,7 @@ def _pair_notes(worth: Sequence[Dependence[int]], keys: Sequence[Key], counting:
     return notes
 
 
-def _coded(
+def _count_codes(
     fitted: Fitted, table: Table, most: int | None = None
 ) -> tuple[list[Key], CodeCounts, set[Key], bool, CodeCounts] | None:
     """Columns, counts of the class (node 0) and of them, and those whose numbers separate the classes.
@@ -246,7 +250,9 @@ def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(there, np.searchsorted(edges, cells), -1)
 
 
-def _worth_saying(pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]) -> Iterator[Dependence[int]]:
+def _keep_informative(
+    pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]
+) -> Iterator[Dependence[int]]:
     """Pairs of enough information, by more than chance; those of one block are modelled together."""
     block = {column: leaf.key for leaf in fitted.model.leaves for column in leaf.columns}
     return (

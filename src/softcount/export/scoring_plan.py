@@ -222,7 +222,7 @@ class ExportCheck(Struct, frozen=True):
         return f"checked on {self.rows:,} rows drawn from the model, by {self.where}: {'; '.join((said, *self.notes))}"
 
 
-def drawn_rows(model: Fitted) -> DrawnRows:
+def draw_rows(model: Fitted) -> DrawnRows:
     """Rows of a fitted model, the same every time."""
     rng = np.random.default_rng(0)
     found = drawn(model, ROWS, None, rng)[0]
@@ -243,7 +243,7 @@ def drawn_rows(model: Fitted) -> DrawnRows:
     return DrawnRows(columns, proba, proba.argmax(axis=1))
 
 
-def rows_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]]:
+def draw_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]]:
     """Rows between and around centres, the same every time."""
     rng = np.random.default_rng(0)
     spread = np.maximum(centres.std(axis=0), 1e-3 * np.abs(centres).max(axis=0))

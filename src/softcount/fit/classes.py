@@ -15,11 +15,11 @@ from softcount.classify.ensemble import SMALLEST, Ensemble, HeldScores, fit_ense
 from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
-from softcount.evaluate.calibrate import calibrated
+from softcount.evaluate.calibrate import calibrate
 from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
-from softcount.evaluate.warnings import doubts, measure_dependence
+from softcount.evaluate.warnings import find_warnings, measure_dependence
 from softcount.fit import reread
 from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.fitted.fitted import Fitted
@@ -223,7 +223,7 @@ class ClassRequest(Struct, frozen=True):
             return fitted
         if self.calibration:
             plan = replace(self.plan, watch=None)
-            fitted = calibrated(fitted, table, plan, runner, self.calibration, self.classes)
+            fitted = calibrate(fitted, table, plan, runner, self.calibration, self.classes)
         if self.column_weights:
             from softcount.evaluate.columns import fit_column_weights
 
@@ -311,8 +311,8 @@ class ClassRequest(Struct, frozen=True):
         if runner.keeps_rows:
             announce("looking for columns that depend on each other")
             columns, pairs = measure_dependence(fitted, reread(table, fitted.schema))
-            return replace(fitted, notes=[*doubts(fitted, columns, losses), *fitted.notes], dependent=pairs)
-        found = doubts(fitted, [], losses)
+            return replace(fitted, notes=[*find_warnings(fitted, columns, losses), *fitted.notes], dependent=pairs)
+        found = find_warnings(fitted, [], losses)
         if evaluation is None and self.n_folds and fitted.trace:
             found.append(f"{UNTRIED} Leave out {remedies.either('engine', '--engine')} for that.")
         return replace(fitted, notes=[*found, *fitted.notes])

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
 from softcount.families.text import WordFigures, list_words
-from softcount.fitted.explain import explained
+from softcount.fitted.explain import explain_rows
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
 from softcount.table.schema import apart, label
@@ -168,7 +168,7 @@ def row_of(fitted: Fitted, table: Table, row: int) -> Chunk:
 def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | None = None) -> list[DocumentWords]:
     """Return the words of the only row of a chunk, by contribution, for each text column or only for `key`."""
     one: Any = Chunks([chunk])
-    why = explained(fitted, one, against)
+    why = explain_rows(fitted, one, against)
     pair = int(why.chosen[0]), int(why.against[0])
     if against is not None and pair[0] == pair[1]:
         raise DataError(

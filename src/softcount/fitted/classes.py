@@ -17,7 +17,7 @@ from softcount.families import Family
 from softcount.families.answers import patterns
 from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import marking_lines
-from softcount.fitted.influence import departures, elsewhere, pooled
+from softcount.fitted.influence import measure_departures, pool_params, sum_other_groups
 from softcount.models.nodes import Node, refuse_families
 from softcount.models.tiles import TILE
 from softcount.run.local import Threads
@@ -209,7 +209,7 @@ def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list
 
 def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
     """Return a card for every class, which describes its rows or, with `parameters`, its estimated parameters."""
-    far, public = departures(fitted), fitted.params if parameters else {}
+    far, public = measure_departures(fitted), fitted.params if parameters else {}
     texts = [x for x in fitted.model.leaves if x.family.words_of(x.setting) is not None]
     words = {x.key: list(marking_lines(fitted, x)) for x in texts}
     plain = [x for x in fitted.model.leaves if x.key not in words]
@@ -243,10 +243,10 @@ def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
 def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], parameters: bool) -> Iterator[dict[Key, str]]:
     """Yield for each class a description of the columns in all other classes together."""
     plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
-    others = elsewhere(fitted) if plain else repeat(fitted.counts)
+    others = sum_other_groups(fitted) if plain else repeat(fitted.counts)
     for g, counts in zip(range(fitted.n_groups), others, strict=False):
         if parameters:
-            public = pooled(fitted, counts) if plain else {}
+            public = pool_params(fitted, counts) if plain else {}
             described = {x.key: x.family.describe(public[x.key], x.setting)[0] for x in plain}
         else:
             described = {x.key: _of_rows(fitted, x, counts, x.family.describe, NO_VALUES)[0] for x in plain}

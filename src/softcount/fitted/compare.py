@@ -128,7 +128,7 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     >>> [(change.column, round(change.moved, 3)) for change in model_changes(*fruit).columns]
     [('colour', 0.125)]
     """
-    before, after = _learned(old), _learned(new)
+    before, after = _fitted_of(old), _fitted_of(new)
     answers = []
     for model in (before, after):  # all columns except the class
         columns = {spec.key for spec in model.schema.used} - {model.target}
@@ -145,9 +145,9 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
             moved = []
             for name in names:
                 was, now = (model.query(key, {model.target: name}) for model in (before, after))
-                moved.append((name, _moved(was, now, edges)))
+                moved.append((name, _distance(was, now, edges)))
             within = max(moved, key=lambda pair: pair[1])
-        found.append(ColumnChange(key, _moved(one, other, edges), one, other, within))
+        found.append(ColumnChange(key, _distance(one, other, edges), one, other, within))
     classes: list[ClassChange] = []
     if all(known):
         was, now = (dict(zip(x.names, map(float, x.shares), strict=True)) for x in (before, after))
@@ -161,7 +161,7 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     )
 
 
-def _learned(model: Any) -> Any:
+def _fitted_of(model: Any) -> Any:
     found = model if isinstance(model, FittedTable) else getattr(model, "fitted_", None)
     if not isinstance(found, FittedTable):
         raise DataError(f"changes are of two fitted models of a table, not of {type(model).__name__}.")
@@ -177,7 +177,7 @@ def _edges(one: Any, other: Any) -> np.ndarray:
     return np.unique(np.concatenate(cuts))
 
 
-def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
+def _distance(one: Any, other: Any, edges: np.ndarray) -> float:
     """Return the total variation distance, over categories or over the intervals between `edges`."""
     levels = [isinstance(answer, Mapping) for answer in (one, other)]
     if all(levels):
@@ -194,11 +194,13 @@ def _moved(one: Any, other: Any, edges: np.ndarray) -> float:
 
 def _schema_changes(before: FittedTable, after: FittedTable) -> Iterable[str]:
     old, new = ({spec.key: spec for spec in model.schema.fields} for model in (before, after))
-    yield from (f"column {key!r} is new ({_said(spec)})" for key, spec in new.items() if key not in old)
-    yield from (f"column {key!r} is gone (it was {_said(spec)})" for key, spec in old.items() if key not in new)
+    yield from (f"column {key!r} is new ({_describe_field(spec)})" for key, spec in new.items() if key not in old)
+    yield from (
+        f"column {key!r} is gone (it was {_describe_field(spec)})" for key, spec in old.items() if key not in new
+    )
     for key in (key for key in old if key in new):
-        if _said(old[key]) != _said(new[key]):
-            yield f"column {key!r} was {_said(old[key])} and is {_said(new[key])}"
+        if _describe_field(old[key]) != _describe_field(new[key]):
+            yield f"column {key!r} was {_describe_field(old[key])} and is {_describe_field(new[key])}"
         if old[key].used and new[key].used and old[key].kind.coded and new[key].kind.coded:
             for one, other, how in ((new[key], old[key], "new"), (old[key], new[key], "gone")):
                 levels = [level for level in one.levels if level not in set(other.levels)]
@@ -210,7 +212,7 @@ def _schema_changes(before: FittedTable, after: FittedTable) -> Iterable[str]:
         yield f"the class was {before.target!r} and is {after.target!r}"
 
 
-def _said(spec: Field) -> str:
+def _describe_field(spec: Field) -> str:
     return f"{spec.kind}" if spec.used else f"{spec.kind}, left out"
 
 

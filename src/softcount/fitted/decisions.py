@@ -74,10 +74,10 @@ def _numbers(said: Any, what: str) -> np.ndarray:
         raise DataError(f"{what} must be numbers, not {said!r:.60}.") from None
 
 
-def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
+def choose_cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """Return for every row the index of the class with the lowest expected cost.
 
-    >>> cheapest(np.array([[0.2, 0.8], [0.05, 0.95]]), np.array([[0, 10], [1, 0]])).tolist()
+    >>> choose_cheapest(np.array([[0.2, 0.8], [0.05, 0.95]]), np.array([[0, 10], [1, 0]])).tolist()
     [0, 1]
     """
     return np.asarray((proba @ costs).argmin(axis=1))
@@ -86,12 +86,12 @@ def cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
 # -- class shares that differ from training
 
 
-def shares_named(class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+def read_shares(class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Return shares in the order of the classes, from "uniform", a sequence, or a mapping of names.
 
     Classes that are not named share the remainder as in training.
 
-    >>> shares_named({"rare": 0.1}, ["a", "b", "rare"], np.array([0.2, 0.6, 0.2])).round(3).tolist()
+    >>> read_shares({"rare": 0.1}, ["a", "b", "rare"], np.array([0.2, 0.6, 0.2])).round(3).tolist()
     [0.225, 0.675, 0.1]
     """
     if isinstance(class_prior, str) and class_prior == "uniform":
@@ -99,7 +99,7 @@ def shares_named(class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.
     if isinstance(class_prior, str):
         raise DataError(f"class_prior={class_prior!r} is not known. Use shares by class, 'uniform' or 'estimate'.")
     named = isinstance(class_prior, Mapping)
-    shares = _with_the_rest(class_prior, names, was) if named else _numbers(class_prior, "class_prior")
+    shares = _complete_shares(class_prior, names, was) if named else _numbers(class_prior, "class_prior")
     if shares.shape != (len(names),):
         raise DataError(f"class_prior takes {len(names)} shares, one for every class in the order of classes_.")
     if not (shares >= 0).all() or not abs(shares.sum() - 1.0) <= NEAR_ONE:
@@ -110,7 +110,7 @@ def shares_named(class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.
     return np.asarray(shares / shares.sum())
 
 
-def _with_the_rest(class_prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+def _complete_shares(class_prior: Mapping[Any, Any], names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     shares = np.full(len(names), np.nan)
     for name, share in class_prior.items():
         place = place_of(names, name, "class_prior")
@@ -127,18 +127,18 @@ def _with_the_rest(class_prior: Mapping[Any, Any], names: Sequence[Any], was: np
     return shares
 
 
-def with_class_prior(logs: np.ndarray, class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
+def apply_class_prior(logs: np.ndarray, class_prior: Any, names: Sequence[Any], was: np.ndarray) -> np.ndarray:
     """Return log-probabilities of the classes under other class shares.
 
     Each probability is multiplied by the ratio of new to old share, then normalised. With `class_prior="estimate"`, the
     new shares are estimated from these rows.
 
     >>> with np.printoptions(precision=4):
-    ...     print(np.exp(with_class_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
+    ...     print(np.exp(apply_class_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
     [[0.9 0.1]]
     """
     asked = isinstance(class_prior, str) and class_prior == ESTIMATE
-    now = estimated_shares(logs, was) if asked else shares_named(class_prior, names, was)
+    now = estimate_shares(logs, was) if asked else read_shares(class_prior, names, was)
     gone = (was <= 0) & (now > 0)
     if gone.any():
         raise DataError(
@@ -155,13 +155,13 @@ def with_class_prior(logs: np.ndarray, class_prior: Any, names: Sequence[Any], w
     return np.asarray(moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)))
 
 
-def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
+def estimate_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
     """Return the class shares of maximum posterior probability in unlabelled rows, by EM.
 
     One prior row has the shares of training, so that a small table does not leave a class with share 0.
 
     >>> rows = np.log([[0.9, 0.1]] * 8 + [[0.1, 0.9]] * 2)
-    >>> estimated_shares(rows, np.array([0.5, 0.5])).round(2).tolist()
+    >>> estimate_shares(rows, np.array([0.5, 0.5])).round(2).tolist()
     [0.81, 0.19]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -172,7 +172,7 @@ def estimated_shares(logs: np.ndarray, was: np.ndarray) -> np.ndarray:
         moved = _step(ratio, was, shares)
         if np.abs(moved - shares).max() < SETTLED:
             break
-        shares = _leapt(ratio, was, shares, moved)
+        shares = _extrapolate(ratio, was, shares, moved)
     return np.asarray(moved / moved.sum())
 
 
@@ -182,7 +182,7 @@ def _step(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.asarray((counts + was) / (len(ratio) + 1.0))
 
 
-def _leapt(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.ndarray) -> np.ndarray:
+def _extrapolate(ratio: np.ndarray, was: np.ndarray, shares: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """Return the shares after two EM steps, extrapolated (Varadhan and Roland) if they stay positive.
 
     The likelihood is concave, so EM reaches the maximum from any interior point. Without extrapolation, overlapping
@@ -249,11 +249,13 @@ class Threshold(Struct, frozen=True):
         )
 
 
-def called(proba: np.ndarray, place: int, value: float) -> np.ndarray:
+def apply_threshold(proba: np.ndarray, place: int, value: float) -> np.ndarray:
     """Return the class at `place` if its probability reaches the value, else the most probable other class.
 
-    >>> called(np.array([[0.3, 0.4, 0.3], [0.6, 0.1, 0.3]]), 0, 0.3).tolist(), called(np.eye(1), 0, 1.0).tolist()
-    ([0, 0], [0])
+    >>> apply_threshold(np.array([[0.3, 0.4, 0.3], [0.6, 0.1, 0.3]]), 0, 0.3).tolist()
+    [0, 0]
+    >>> apply_threshold(np.eye(1), 0, 1.0).tolist()
+    [0]
     """
     others = proba.copy()
     others[:, place] = -1.0
@@ -286,8 +288,8 @@ class Decision(Struct, frozen=True):
         if not len(proba):
             return np.zeros(0, dtype=np.int64)
         if self.costs is not None:
-            return cheapest(proba, self.costs)
-        return np.asarray(proba.argmax(axis=1)) if self.threshold is None else called(proba, *self.threshold)
+            return choose_cheapest(proba, self.costs)
+        return np.asarray(proba.argmax(axis=1)) if self.threshold is None else apply_threshold(proba, *self.threshold)
 
 
 # The Bayes error if the model is true: rows are drawn from the model and classified with it.
@@ -325,7 +327,7 @@ class BestError(Struct, frozen=True):
         return cls(float(left.mean()), float(left.std() / np.sqrt(len(left))), len(left))
 
 
-def best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> BestError:
+def estimate_best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> BestError:
     """Estimate the Bayes error from n rows drawn from a model of known classes, without calibration."""
     parts = []
     with Threads() as threads:

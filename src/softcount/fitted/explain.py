@@ -17,7 +17,7 @@ from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
 from softcount.fitted.answers import CLASS, column_range, labels_in, name_apart
-from softcount.fitted.influence import together
+from softcount.fitted.influence import sum_groups
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined
 from softcount.run.local import Threads
@@ -65,13 +65,13 @@ class Explanation(Struct, frozen=True):
         return {apart(name, parts): names for name, names in pair.items()} | parts
 
 
-def explained(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:
+def explain_rows(model: Fitted, table: Table, against: Any = None, run: Map = map) -> Explanation:
     """Return each column's contribution in favour of each row's class, against `against` or the runner-up.
 
     Chunks are read with `run` as the `map`.
     """
     compiled = model.scorer.compile(model)
-    pieces = [_explained_chunk(model, chunk, compiled, against) for chunk in run(call, table.tasks())]
+    pieces = [_explain_chunk(model, chunk, compiled, against) for chunk in run(call, table.tasks())]
     return Explanation.concatenate(pieces, [ROOT, *(x.key for x in model.model.leaves)])
 
 
@@ -82,7 +82,7 @@ def runner_up(scores: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.asarray(rest.argmax(axis=1))
 
 
-def _explained_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
+def _explain_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> Explanation:
     found, prior = model.scorer.score_columns(model, chunk, compiled)
     # Subtract each row's best group: a large common term would cost the other terms their digits.
     best = {key: part.max(axis=1, keepdims=True) for key, part in found.items()}
@@ -126,7 +126,7 @@ def evidence_under(one: Fitted, table: Table, memberships: np.ndarray) -> dict[K
 
 
 def _gains(model: ClassModel, imagined: Imagined, counts: Counts) -> dict[Key, float]:
-    single, found = counts.map(together), {}
+    single, found = counts.map(sum_groups), {}
     for leaf in model.leaves:
         family, hyper = leaf.family, imagined.hypers[leaf.key]
         apart = family.evidence(counts.arrays[leaf.key], family.proper(hyper))
@@ -174,7 +174,7 @@ class Nomogram(Struct, frozen=True):
         return sorted(self.columns, key=span, reverse=True)
 
 
-def nomogram_of(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
+def make_nomogram(fitted: Fitted, values: Mapping[Key, Sequence[Any]] | None = None) -> Nomogram | None:
     """Return the contributions of given or automatically chosen values of the columns.
 
     None if the ensemble is not a sum over columns, if there is one group, or if no column can be shown.
@@ -278,10 +278,10 @@ def most_separating(fitted: Fitted) -> NormalPlane | None:
     ]
     columns = [column for column in ranked if column in known][:LOOKED_AT]
     planes = [normal_plane(known, pair) for pair in combinations(columns, 2)]
-    return max(planes, key=lambda plane: _apart(plane, fitted.row_shares), default=None)
+    return max(planes, key=lambda plane: _separation(plane, fitted.row_shares), default=None)
 
 
-def _apart(plane: NormalPlane, shares: np.ndarray) -> float:
+def _separation(plane: NormalPlane, shares: np.ndarray) -> float:
     """Return one minus the Bhattacharyya coefficient, summed over pairs of groups weighted by their shares."""
     total = 0.0
     for a, b in combinations(range(len(shares)), 2):

@@ -16,8 +16,8 @@ from softcount.families import Family, Params
 from softcount.fitted import answers
 from softcount.fitted.classes import anomaly_scores, cards_of, describe
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
-from softcount.fitted.explain import explained
-from softcount.fitted.influence import departures, known_influence
+from softcount.fitted.explain import explain_rows
+from softcount.fitted.influence import measure_departures, measure_known_influence
 from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
 from softcount.models.nodes import refuse_families
@@ -177,11 +177,11 @@ class Fitted(FittedTable, frozen=True, eq=False):
         of the rows, or fewer than five, counts in proportion to its rows, because a few rows may be outliers.
         """
         if self.classes is not None:
-            return known_influence(self)
+            return measure_known_influence(self)
         rows = self.group_rows
         tiny = rows < max(FEW_ROWS, SMALL_SHARE * rows.sum())
         worth = np.where(tiny, np.minimum(1.0, rows / max(rows.mean(), 1e-300)), 1.0)
-        values = [(key, float(far @ worth)) for key, far in departures(self).items()]
+        values = [(key, float(far @ worth)) for key, far in measure_departures(self).items()]
         return sorted(values, key=lambda pair: -pair[1])
 
     # -- answers
@@ -189,7 +189,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
     query = answers.query
     sample = answers.sampled
     fills = answers.fills
-    explain = explained
+    explain = explain_rows
     anomaly_scores = anomaly_scores
     cards = cards_of
     describe = describe

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from softcount.fitted.fitted import Fitted
 
 
-def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
+def measure_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     """Return for every column the divergence of each group's distribution from that of the single class, in nats.
 
     This is AutoClass's influence value I-jk: sum_l p_jkl log(p_jkl / p_*kl), or its integral. The single class is
     estimated from all counts under the same priors, so both are equally cautious on small tables. It reproduces all
     printed digits of AutoClass's values for small soybean; the average of the groups does not.
     """
-    single, found = _pooled(fitted, fitted.counts.map(together)), {}
+    single, found = _pooled(fitted, fitted.counts.map(sum_groups)), {}
     for leaf in fitted.model.leaves:
         # Append the single class as one more group with share 1, so that it is the average of the groups.
         # Use counting units, in which no value underflows.
@@ -43,7 +43,7 @@ def departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     return found
 
 
-def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
+def measure_known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
     """Return columns and how far each lowers the log-loss of the known classes, in nats per row, largest first.
 
     An ensemble measures this on held-out rows. For other models it is a bound from the counts alone: the divergence of
@@ -57,7 +57,7 @@ def known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
     else:
         shares = fitted.row_shares
         most = float(-(shares[shares > 0] @ np.log(shares[shares > 0])))
-        values = {key: min(most, float(far @ shares)) for key, far in departures(fitted).items()}
+        values = {key: min(most, float(far @ shares)) for key, far in measure_departures(fitted).items()}
     return sorted(values.items(), key=lambda pair: -pair[1])
 
 
@@ -69,14 +69,14 @@ def influence_meaning(fitted: Fitted) -> str:
     return "how much the column can lower the log-loss at most, in nats per row"
 
 
-def elsewhere(fitted: Fitted) -> Iterator[Counts]:
+def sum_other_groups(fitted: Fitted) -> Iterator[Counts]:
     """Yield for each group the counts of all other groups; a single group yields its own counts."""
     if fitted.n_groups == 1:
-        yield fitted.counts.map(together)
+        yield fitted.counts.map(sum_groups)
     else:
         # Sums from either end: nothing is subtracted, so the counts of the others keep all their digits if one group
         # holds nearly all rows.
-        each = [fitted.counts.map(partial(together, groups=slice(g, g + 1))) for g in range(fitted.n_groups)]
+        each = [fitted.counts.map(partial(sum_groups, groups=slice(g, g + 1))) for g in range(fitted.n_groups)]
         before, after = list(accumulate(each, add)), list(accumulate(each[::-1], add))[::-1]
         yield after[1]
         for left, right in zip(before, after[2:], strict=False):
@@ -84,17 +84,17 @@ def elsewhere(fitted: Fitted) -> Iterator[Counts]:
         yield before[-2]
 
 
-def pooled(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
+def pool_params(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
     """Return the parameters of one class with these counts, in the user's units."""
     return fitted.model.public(_pooled(fitted, counts))
 
 
 def whole_table(fitted: Fitted) -> dict[Key, Params]:
     """Return the parameters of the table taken as one class, without a prior."""
-    return pooled(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(together))
+    return pool_params(replace(fitted, imagined=fitted.imagined.using("ml")), fitted.counts.map(sum_groups))
 
 
-def together(array: Twofold, groups: slice = slice(None)) -> Twofold:
+def sum_groups(array: Twofold, groups: slice = slice(None)) -> Twofold:
     """Sum the statistics of these groups into one class."""
     return array[groups].sum(axis=0, keepdims=True)
 

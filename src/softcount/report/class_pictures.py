@@ -10,7 +10,7 @@ import numpy as np
 from softcount.errors import DataError
 from softcount.fitted import explain
 from softcount.fitted.answers import ColumnShape, column_shape, labels_in, marginal, plain_columns
-from softcount.fitted.influence import departures
+from softcount.fitted.influence import measure_departures
 from softcount.pictures.chart import (
     PANEL,
     Axis,
@@ -89,7 +89,7 @@ def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     """Return the departure of each class from the whole table in nats; of a normal block, column by column."""
     found: dict[Key, np.ndarray] = {}
     normal = explain.normal_planes(fitted)
-    for key, far in departures(fitted).items():
+    for key, far in measure_departures(fitted).items():
         columns = [column for column in (key if isinstance(key, tuple) else ()) if column in normal]
         for column in columns:
             family, params, _ = marginal(fitted, column)
@@ -306,7 +306,7 @@ def _run_em(rows: np.ndarray, means: np.ndarray) -> Iterator[tuple[int, np.ndarr
 
 def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
     """Add what every value adds, the largest class against each of the next."""
-    found = explain.nomogram_of(fitted)
+    found = explain.make_nomogram(fitted)
     if found is None or not found.columns:
         if fitted.scorer.together:
             together = format_list(fitted.scorer.together)

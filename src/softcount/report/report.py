@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.evaluate.scores import row_findings
+from softcount.evaluate.scores import describe_rows
 from softcount.files import atomic_writer
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
@@ -130,7 +130,7 @@ def find_rows(fitted: Fitted, table: Table, threads: Threads, name: str, labels:
     """Compute what a table shows with the model that it is read for; `labels` are the places of its rows' classes."""
     before = fitted.record.table
     summary = None if fitted.bag else summarise(table.chunks(threads.map), fitted.schema, before)
-    findings = row_findings(fitted, table.chunks(threads.map), threads, labels)
+    findings = describe_rows(fitted, table.chunks(threads.map), threads, labels)
     if not findings.rows:
         raise DataError(f"{name}: no rows, so there is nothing to report of it. Leave it out to see the model alone.")
     sorting = sort_rows(fitted, table, threads) if fitted.classes is None else None
