@@ -154,7 +154,7 @@ class AodeLayout(Struct, frozen=True):
         """Bins of numbers at these edges, one bin without edges; a bin for every category that is a number."""
         own = [edges.get(key, np.zeros(0)) for key in self.keys[: self.measured]]
         valued = [np.array([float(x) for x in self.levels[key]]) for key in self.keys[self.measured : self.numbers]]  # type: ignore[arg-type]
-        found = (*own, *(encode.between(values) for values in valued))
+        found = (*own, *(encode.find_midpoints(values) for values in valued))
         return encode.Binning(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
 
     def cells(self, mine: Terms, others: Terms, new: AodeLayout) -> np.ndarray:

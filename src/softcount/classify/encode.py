@@ -148,7 +148,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
         Neither the order of rows and columns, the names of categories, the sign of a number nor repeated rows change
         it. Rows that all of this leaves equal are in the order of their cells; identical rows are neighbours.
         """
-        keys = [*map(_marks, self.bags), *self.numbers.T[::-1], *self.codes.T[::-1], labels]
+        keys = [*map(_hash_words, self.bags), *self.numbers.T[::-1], *self.codes.T[::-1], labels]
         keys = [np.nan_to_num(key, nan=np.inf) for key in keys]
         order = np.lexsort(keys)
         first = np.zeros(len(order), dtype=bool)
@@ -165,7 +165,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
         sum of the hashes of all rows that hold it. Sums of whole numbers do not depend on an order.
         """
         start = mixed(labels.astype(np.uint64) + np.uint64(1))
-        words = [mixed(_marks(bag).view(np.uint64)) for bag in self.bags]
+        words = [mixed(_hash_words(bag).view(np.uint64)) for bag in self.bags]
         cells, marks = [], []
         for place, column in enumerate((*self.numbers.T, *self.codes.T)):
             values, inverse = np.unique(column, return_inverse=True)
@@ -173,7 +173,9 @@ class EncodedRows(Struct, frozen=True, eq=False):
                 cells.append(inverse)
                 number = place < self.numbers.shape[1]
                 marks.append(
-                    _sides(values, _sums(start, inverse, len(values))) if number else (values > 0).astype(np.uint64)
+                    _hash_sides(values, _sum_hashes(start, inverse, len(values)))
+                    if number
+                    else (values > 0).astype(np.uint64)
                 )
         for _ in range(REFINED):
             rows = sum((mixed(own) for own in words), start.copy())
@@ -181,25 +183,25 @@ class EncodedRows(Struct, frozen=True, eq=False):
                 column = mixed(own[inverse]).sum(dtype=np.uint64)  # columns with different cells get different keys
                 rows += mixed(own + column)[inverse]
             rows = mixed(rows)
-            marks = [own + _sums(rows, inverse, len(own)) for inverse, own in zip(cells, marks, strict=True)]
+            marks = [own + _sum_hashes(rows, inverse, len(own)) for inverse, own in zip(cells, marks, strict=True)]
         return rows
 
 
-def _sides(values: np.ndarray, marks: np.ndarray) -> np.ndarray:
+def _hash_sides(values: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """A hash for every value of the hashes on its two sides, 0 if it is missing: the sign does not matter."""
     there = ~np.isnan(values)
     upto = np.cumsum(np.where(there, marks, np.uint64(0)))
     return np.where(there, mixed(upto - marks) + mixed(upto[-1] - upto), np.uint64(0))
 
 
-def _sums(marks: np.ndarray, groups: np.ndarray, size: int) -> np.ndarray:
+def _sum_hashes(marks: np.ndarray, groups: np.ndarray, size: int) -> np.ndarray:
     """The sum of the hashes of every group, modulo 2^64."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(size))
     return np.add.reduceat(marks[order], starts) if size else marks[:0]
 
 
-def _marks(bag: sparse.csr_matrix) -> np.ndarray:
+def _hash_words(bag: sparse.csr_matrix) -> np.ndarray:
     """A number for every row that depends on its words alone."""
     each = mixed(np.arange(1, 1 + bag.shape[1], dtype=np.uint64)).astype(np.float64) / 2.0**64
     return np.asarray(bag @ each)
@@ -272,7 +274,7 @@ class Binning(Struct, frozen=True, eq=False):
             known = np.flatnonzero(~np.isnan(column))
             columns.append(PointTable.of(column[known], labels[known], weights[known], classes))
         many = iter(by_class_each([own for own in columns if len(own.distinct) > FEW_VALUES]))
-        edges = tuple(next(many) if len(own.distinct) > FEW_VALUES else between(own.distinct) for own in columns)
+        edges = tuple(next(many) if len(own.distinct) > FEW_VALUES else find_midpoints(own.distinct) for own in columns)
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def finer(self, rows: EncodedRows, weights: np.ndarray) -> Binning:
@@ -297,7 +299,7 @@ class Binning(Struct, frozen=True, eq=False):
     def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> Binning:
         """No bins for the first `measured` numbers, and a bin for every value of the others."""
         values = [np.unique(column[~np.isnan(column)]) for column in rows.numbers.T[measured:]]
-        edges = (*(np.zeros(0) for _ in range(measured)), *(between(own) for own in values))
+        edges = (*(np.zeros(0) for _ in range(measured)), *(find_midpoints(own) for own in values))
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
     def codes(self, rows: EncodedRows) -> np.ndarray:
@@ -313,7 +315,7 @@ class Binning(Struct, frozen=True, eq=False):
         return rows.cached((self,), encode)
 
 
-def between(values: np.ndarray) -> np.ndarray:
+def find_midpoints(values: np.ndarray) -> np.ndarray:
     """Midpoints of neighbours."""
     return np.asarray(values[:-1] + np.diff(values) / 2)
 
@@ -340,18 +342,18 @@ class NumberScale(Struct, frozen=True, eq=False):
     @classmethod
     def by_class(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> NumberScale:
         """Takes the logarithm of positive numbers if normals of every class fit it better."""
-        floor = _floors(numbers, labels, weights, classes)
-        return cls(floor, *standards(_logged(numbers, floor), weights))
+        floor = _find_floors(numbers, labels, weights, classes)
+        return cls(floor, *column_moments(_take_logs(numbers, floor), weights))
 
     def of(self, numbers: np.ndarray) -> np.ndarray:
         """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN if missing."""
-        return np.asarray(np.clip((_logged(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST))
+        return np.asarray(np.clip((_take_logs(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST))
 
     def select(self, columns: np.ndarray) -> NumberScale:
         return NumberScale(self.floor[columns], self.middle[columns], self.spread[columns])
 
 
-def standards(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def column_moments(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of every column over its known rows; 0 and 1 if there is none."""
     there = ~np.isnan(numbers)
     filled = np.where(there, numbers, 0.0)
@@ -363,7 +365,7 @@ def standards(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.
     return middle * unit, np.where(deviation > 0, deviation, 1.0) * unit
 
 
-def _logged(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
+def _take_logs(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
     if not floor.any():
         return numbers
     found = numbers.copy()
@@ -373,7 +375,7 @@ def _logged(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
     return found
 
 
-def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+def _find_floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
     """The least value of every number whose logarithm is clearly closer to normals; 0 for others."""
     found = np.zeros(numbers.shape[1])
     there = ~np.isnan(numbers)
@@ -392,13 +394,13 @@ def _floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classe
     own = np.where(labels[:, None] == np.arange(classes), weights[:, None], 0.0).T  # (classes x rows)
     scaled = np.where(there, numbers[:, fit] / most[fit], 1.0)
     logs = np.log(scaled)
-    plain, bent = (_nats(np.where(there, values, 0.0), there, own, labels) for values in (scaled, logs))
+    plain, bent = (_normal_likelihood(np.where(there, values, 0.0), there, own, labels) for values in (scaled, logs))
     gained = bent - weights @ np.where(there, logs, 0.0) - plain
     found[fit] = np.where(gained > CLEARLY * (weights @ there), least[fit], 0.0)
     return sign * found
 
 
-def _nats(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _normal_likelihood(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Log-likelihood of a normal in every class by column, up to a constant."""
     sizes = own @ there
     rows = np.maximum(sizes, 1e-300)
@@ -428,11 +430,11 @@ class WordScale(Struct, frozen=True, eq=False):
     @classmethod
     def learned(cls, rows: EncodedRows, weights: np.ndarray) -> WordScale:
         """Factors are 1 for a word of every document, plus the logarithm of how rare it is."""
-        held = [_holding(bag, weights) for bag in rows.bags]
+        held = [_count_documents(bag, weights) for bag in rows.bags]
         factors = tuple(np.where(own > 0, 1.0 + np.log((1.0 + own[0]) / (1.0 + own)), 0.0) for own in held)
         for own in factors:
             own[0] = 0.0  # the mark of a document
-        sizes = [_sizes(bag, own > 1) for bag, own in zip(rows.bags, held, strict=True)]
+        sizes = [_log_lengths(bag, own > 1) for bag, own in zip(rows.bags, held, strict=True)]
         middle, spread = np.zeros(len(sizes)), np.ones(len(sizes))
         for k, own in enumerate(sizes):
             known = ~np.isnan(own)
@@ -477,11 +479,11 @@ class WordScale(Struct, frozen=True, eq=False):
 
     def lengths(self, rows: EncodedRows) -> np.ndarray:
         """(rows x texts) standardised lengths of documents in known words; 0 if there is none."""
-        return self._deviations([_sizes(bag, own > 0) for bag, own in zip(rows.bags, self.factors, strict=True)])
+        return self._deviations([_log_lengths(bag, own > 0) for bag, own in zip(rows.bags, self.factors, strict=True)])
 
     def own_lengths(self, rows: EncodedRows, weights: np.ndarray) -> np.ndarray:
         """Lengths of the training rows: a word counts if it would be known without the row itself."""
-        return self._deviations([_sizes(bag, _holding(bag, weights) > 1) for bag in rows.bags])
+        return self._deviations([_log_lengths(bag, _count_documents(bag, weights) > 1) for bag in rows.bags])
 
     def _deviations(self, sizes: Sequence[np.ndarray]) -> np.ndarray:
         return np.asarray(np.nan_to_num((np.stack(sizes, axis=1) - self.middle) / self.spread, nan=0.0))
@@ -495,13 +497,13 @@ class WordScale(Struct, frozen=True, eq=False):
         return [columns[first:last] for first, last in pairwise(self.ends.tolist())]
 
 
-def _holding(bag: Any, weights: np.ndarray) -> np.ndarray:
+def _count_documents(bag: Any, weights: np.ndarray) -> np.ndarray:
     """The weight of the documents that hold each word, the first being that of all documents."""
     there = sparse.csr_matrix(((bag.data > 0).astype(np.float64), bag.indices, bag.indptr), shape=bag.shape)
     return np.asarray(weights @ there)
 
 
-def _sizes(bag: Any, known: np.ndarray) -> np.ndarray:
+def _log_lengths(bag: Any, known: np.ndarray) -> np.ndarray:
     """The logarithm of one more than the known words of every document; NaN if there is none."""
     counted = known.astype(np.float64)
     counted[0] = 0.0

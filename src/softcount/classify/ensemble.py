@@ -248,8 +248,8 @@ def fit_ensemble(
     rows, and a row of whole weight n counts as n rows.
     """
     until = None if budget is None else perf_counter() + budget
-    training, repeats, units = _in_order(whole)
-    split = deal(training.labels, units, folds or FOLDS)
+    training, repeats, units = _order_rows(whole)
+    split = deal_folds(training.labels, units, folds or FOLDS)
     work = max(len(training.labels), training.rows.cells) * training.classes
     few = FOLDS if work <= FEW_WORK else 2
     if len(training.labels) >= MANY_ROWS or (training.rows.bags and work >= MUCH_WORK):
@@ -394,21 +394,21 @@ def _score_nested(
     return logs
 
 
-def _in_order(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
+def _order_rows(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
     """The rows in canonical order, a row of whole weight n written n times; the repeated rows; and the fold units."""
     order = given.rows.in_order(given.labels)
     blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
     keys = row_keys(blocks, bags)
     counts = given.weights if (given.weights == np.round(given.weights)).all() else np.ones(len(order))
     repeats = find_repeats(keys, given.labels, counts, blocks, bool(bags))
-    times = times_written(given.weights[order], repeats.copies)
+    times = count_copies(given.weights[order], repeats.copies)
     weights = given.weights[order] / np.maximum(times, 1)
     order = np.repeat(order, times)
     training = replace(given.take(order), weights=np.repeat(weights, times))
     return training, repeats, fold_units(keys[order], training.labels, repeats.copies)
 
 
-def times_written(weights: np.ndarray, copies: bool = True) -> np.ndarray:
+def count_copies(weights: np.ndarray, copies: bool = True) -> np.ndarray:
     """How many times each row is written out: its weight, if all weights are whole numbers.
 
     Beyond MOST_WRITTEN rows in all, copies stay one row with a weight, and independent rows are written at most PIECES
@@ -421,7 +421,7 @@ def times_written(weights: np.ndarray, copies: bool = True) -> np.ndarray:
     return np.ones(len(weights), dtype=np.int64)
 
 
-def deal(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
+def deal_folds(labels: np.ndarray, units: np.ndarray, folds: int) -> np.ndarray:
     """A fold for each row: rows of a unit share one, and the units of every class are spread evenly.
 
     Units are numbered as they are first met. A unit counts for the class of its first row.
@@ -470,7 +470,7 @@ def _score_folds(
         for setting, members in zip(settings, fits, strict=True):
             scores = [log_posteriors(member.scores(out.rows)) for member, out in zip(members, outside, strict=True)]
             logs_of[recipe.name, setting] = scores
-            losses.append(_compared(recipe, np.concatenate(scores), labels, heavy))
+            losses.append(_comparable_loss(recipe, np.concatenate(scores), labels, heavy))
             if losses[-1] == min(losses):
                 best[recipe.name] = members
             if recipe.ordered and losses[-1] > min(losses):
@@ -497,7 +497,7 @@ def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
     return float(-(weights @ own) / weights.sum())
 
 
-def _compared(recipe: recipes.Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+def _comparable_loss(recipe: recipes.Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
     """The loss by which settings of a recipe are compared."""
     return _loss(
         log_posteriors(logs * recipes.temper(logs, labels, weights)) if recipe.tempered else logs, labels, weights
@@ -508,7 +508,9 @@ def _best_settings(
     logs_of: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray
 ) -> dict[str, Any]:
     """The best setting of every recipe."""
-    losses = {key: _compared(recipes.ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in logs_of.items()}
+    losses = {
+        key: _comparable_loss(recipes.ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in logs_of.items()
+    }
     names = dict.fromkeys(name for name, _ in logs_of)
     return {name: min((key for key in logs_of if key[0] == name), key=losses.__getitem__) for name in names}
 

@@ -322,16 +322,16 @@ class PairCounts(Struct, frozen=True, eq=False):
 
         Each is less its expectation under independence: half a nat per degree of freedom.
         """
-        within = sum((_shared(own, self.terms.offsets) for own in self.counts), np.zeros(()))
-        return np.asarray(within), _shared(self.counts.sum(axis=0), self.terms.offsets)
+        within = sum((_mutual_information(own, self.terms.offsets) for own in self.counts), np.zeros(()))
+        return np.asarray(within), _mutual_information(self.counts.sum(axis=0), self.terms.offsets)
 
 
-def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    rows = _blocks(counts, starts)
+def _mutual_information(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    rows = _sum_blocks(counts, starts)
     found, some = np.zeros(counts.shape), counts.ravel().nonzero()[0]
     own = counts.ravel()[some]
     found.ravel()[some] = own * np.log(own)
-    cells, both = _blocks(found, starts), times_log(rows)
+    cells, both = _sum_blocks(found, starts), times_log(rows)
     margins = np.add.reduceat(counts, starts, axis=1)  # (cells x columns)
     sides = np.add.reduceat(times_log(margins), starts, axis=0)
     filled = np.add.reduceat((margins > 0).astype(float), starts, axis=0)
@@ -339,5 +339,5 @@ def _shared(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.asarray(cells - sides - sides.T + both - free / 2)
 
 
-def _blocks(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def _sum_blocks(counts: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return np.asarray(np.add.reduceat(np.add.reduceat(counts, starts, axis=0), starts, axis=1))

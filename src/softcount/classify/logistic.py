@@ -183,13 +183,13 @@ class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def _classes(self) -> np.ndarray:
         """The class of each row as the losses need it: a sign, or a place among the flattened scores."""
-        labels = np.concatenate([_padded(problem.labels, self.rows) for problem in self.problems])
+        labels = np.concatenate([_pad(problem.labels, self.rows) for problem in self.problems])
         columns = self.problems[0].columns
         return np.where(labels == 1, -1.0, 1.0) if columns == 1 else np.arange(len(labels)) * columns + labels
 
     @cached_property
     def weights(self) -> np.ndarray:
-        return np.concatenate([_padded(problem.weights, self.rows) for problem in self.problems])
+        return np.concatenate([_pad(problem.weights, self.rows) for problem in self.problems])
 
     @cached_property
     def features(self) -> StackedFeatures:
@@ -199,7 +199,7 @@ class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
         """Penalised losses in nats and gradients from (problems x 1 + width x columns) coefficients."""
         problems, _, columns = coefficients.shape
         along = self.features.product(coefficients[:, 1:]) + coefficients[:, :1]
-        rowwise = _binary if self.problems[0].classes == 2 else _several
+        rowwise = _two_class_rows if self.problems[0].classes == 2 else _many_class_rows
         values, residuals = rowwise(along.reshape(-1, columns), self._classes)
         residuals *= self.weights[:, None]
         own = coefficients[:, 1:]
@@ -250,11 +250,11 @@ class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
         ], steps
 
 
-def _padded(values: np.ndarray, rows: int) -> np.ndarray:
+def _pad(values: np.ndarray, rows: int) -> np.ndarray:
     return np.concatenate([values, np.zeros(rows - len(values), dtype=values.dtype)])
 
 
-def _binary(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _two_class_rows(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Loss of each row, and its derivative by the log-odds; `signs` are -1 for the second class."""
     signed = along[:, 0] * signs
     small = np.exp(-np.abs(signed))
@@ -263,7 +263,7 @@ def _binary(along: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return values, (wrong * signs)[:, None]
 
 
-def _several(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _many_class_rows(along: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Loss of each row, and its derivatives by the scores; `own` are places of the rows' classes among all scores."""
     if np.abs(along).max(initial=0.0) > LARGE:
         along = along - along.max(axis=1, keepdims=True)
@@ -301,7 +301,7 @@ class Curvature(Struct, frozen=True, eq=False):
         some, given = problem.features.take(sample), problem.weights[sample]
         first, last = some.correlated, some.wide_width
         scores = some.wide @ start[1 : 1 + last] + some.dense @ start[1 + last :] + start[0]
-        shares = softmax_rows(spread(np.asarray(scores)))[0]
+        shares = softmax_rows(expand_classes(np.asarray(scores)))[0]
         heavy = np.maximum(given * (shares * (1 - shares)).mean(axis=1), 1e-6 * given)
         curve = float(problem.weights.sum() * heavy.sum() / given.sum())
         heavy /= heavy.sum()
@@ -361,7 +361,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
         """Coefficients from coordinates."""
         found = np.empty_like(coordinates)
         found[:, self.between] = coordinates[:, self.between] * self.scale
-        found[:, self.ends] = _times(self.inverse.mT, coordinates[:, self.ends])
+        found[:, self.ends] = _multiply(self.inverse.mT, coordinates[:, self.ends])
         found[:, :2] = 0.0
         found[:, 0] = coordinates[:, 0] * self.middle - (self.means.mT @ found)[:, 0]
         return found
@@ -371,7 +371,7 @@ class _Coordinates(Struct, frozen=True, eq=False):
         found = np.empty_like(plain)
         found[:, 0] = (plain[:, 0] + (self.means.mT @ plain)[:, 0]) / self.middle
         found[:, self.between] = plain[:, self.between] / self.scale
-        found[:, self.ends] = _times(self.root.mT, plain[:, self.ends])
+        found[:, self.ends] = _multiply(self.root.mT, plain[:, self.ends])
         return found
 
     def gradient(self, slope: np.ndarray) -> np.ndarray:
@@ -382,18 +382,18 @@ class _Coordinates(Struct, frozen=True, eq=False):
         found[:, self.between] = slope[:, self.between] * self.scale
         own = slope[:, self.ends]
         own[:, 0] = 0.0
-        found[:, self.ends] = _times(self.inverse, own)
+        found[:, self.ends] = _multiply(self.inverse, own)
         return found
 
 
-def _times(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _multiply(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The product with a matrix, or with a diagonal matrix given as a row or a column."""
     if 1 in matrix.shape[1:]:
         return np.asarray(matrix.reshape(len(matrix), -1, 1) * columns)
     return np.asarray(matrix @ columns)
 
 
-def spread(columns: np.ndarray) -> np.ndarray:
+def expand_classes(columns: np.ndarray) -> np.ndarray:
     """Scores of all classes from kept columns: of two classes only the second against the first is kept."""
     return np.hstack([np.zeros_like(columns), columns]) if columns.shape[1] == 1 else columns
 

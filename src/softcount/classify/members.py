@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, standards
+from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, column_moments
 from softcount.classify.features import Indicators, PairCounts, Terms
 from softcount.classify.formulas import AodeMean, MemberColumns, standardise
-from softcount.classify.logistic import spread
+from softcount.classify.logistic import expand_classes
 from softcount.core.formulas import (
     Apply,
     BlockDensity,
@@ -31,7 +31,7 @@ from softcount.table.discretise import PointTable, by_class_each
 from softcount.table.schema import Key
 
 
-def log_shares(sizes: np.ndarray) -> np.ndarray:
+def log_class_shares(sizes: np.ndarray) -> np.ndarray:
     """Logarithms of the class shares with a pseudo-count of half a row per class."""
     return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
 
@@ -222,7 +222,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def shares(self) -> np.ndarray:
-        return log_shares(self.sizes)
+        return log_class_shares(self.sizes)
 
     @cached_property
     def cuts(self) -> Binning:
@@ -328,7 +328,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def scale(self) -> NumberScale:
         numbers = self.rows.numbers
-        return NumberScale(np.zeros(numbers.shape[1]), *standards(numbers, self.weights))
+        return NumberScale(np.zeros(numbers.shape[1]), *column_moments(numbers, self.weights))
 
     @cached_property
     def moments(self) -> BlockMoments:
@@ -358,7 +358,7 @@ def indicators(cuts: Binning, terms: Terms, rows: EncodedRows) -> Indicators:
     return rows.cached((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
 
-def bounded(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
+def clip_deviations(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
     """(rows x numbers) deviations, 0 if missing, bounded so that an outlier does not decide alone."""
     return np.asarray(np.nan_to_num(np.clip(scale.of(numbers), -FARTHEST, FARTHEST), nan=0.0))
 
@@ -382,16 +382,16 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
     def scores(self, rows: EncodedRows) -> np.ndarray:
         tables, slopes = np.split(self.coefficients[1:], [self.terms.width])
         found = indicators(self.cuts, self.terms, rows).product(tables) + self._numbers(rows) @ slopes
-        return spread(found + self.coefficients[0])
+        return expand_classes(found + self.coefficients[0])
 
     def _numbers(self, rows: EncodedRows) -> np.ndarray:
         if len(self.coefficients) == 1 + self.terms.width:
             return np.zeros((len(rows), 0))
-        return rows.cached((self.scale,), lambda: bounded(self.scale, rows.numbers))
+        return rows.cached((self.scale,), lambda: clip_deviations(self.scale, rows.numbers))
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """The contribution of a pair is shared equally by its columns."""
-        coefficients = spread(self.coefficients)
+        coefficients = expand_classes(self.coefficients)
         width = len(self.cuts.sizes)
         found = np.zeros((len(rows), width, coefficients.shape[1]))
         places = self.terms.places(self.cuts.codes(rows))
@@ -405,7 +405,7 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
         return found, np.tile(coefficients[0], (len(rows), 1))
 
     def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
-        coefficients = weight * spread(self.coefficients)
+        coefficients = weight * expand_classes(self.coefficients)
         found = [formula(coefficients[0]), *columns.tables(self.cuts, self.terms, coefficients[1:])]
         for place, slope in enumerate(coefficients[1 + self.terms.width :]):
             key = columns.keys[place]
@@ -465,7 +465,7 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
         terms, starts = counts.terms, counts.terms.offsets
         if not len(starts):
             none = np.zeros((len(sizes), 1))
-            return cls(cuts, terms, log_shares(sizes), none, none[:, :, None])
+            return cls(cuts, terms, log_class_shares(sizes), none, none[:, :, None])
         widths = terms.widths
         even = np.concatenate([[0.0], np.repeat(concentration / widths, widths)])
         column = np.concatenate([[0], np.repeat(np.arange(len(starts)), widths)])
@@ -480,7 +480,7 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
         given[:, 0] = 0.0
         for start, width in zip(starts.tolist(), widths.tolist(), strict=True):
             given[:, start : start + width, start : start + width] = 0.0  # a column says nothing of itself
-        return cls(cuts, terms, log_shares(sizes), alone, given.transpose(0, 2, 1))
+        return cls(cuts, terms, log_class_shares(sizes), alone, given.transpose(0, 2, 1))
 
     @property
     def by_column(self) -> bool:
@@ -559,27 +559,27 @@ class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         words = self.scale.words(rows) @ self.coefficients[1 : 1 + self.scale.width]
-        return spread(np.asarray(words) + self.scale.lengths(rows) @ self.lengths + self.coefficients[0])
+        return expand_classes(np.asarray(words) + self.scale.lengths(rows) @ self.lengths + self.coefficients[0])
 
     def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """Contributions of the texts; those of other columns are 0."""
         lengths, first = self.scale.lengths(rows), rows.plain_columns
-        found = np.zeros((len(rows), first + len(rows.bags), len(spread(self.coefficients[:1])[0])))
+        found = np.zeros((len(rows), first + len(rows.bags), len(expand_classes(self.coefficients[:1])[0])))
         each = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])
         for text, (bag, own) in enumerate(zip(rows.bags, each, strict=True)):
             words = np.asarray(self.scale.weighed(text, bag) @ own)
-            found[:, first + text] = spread(words + lengths[:, text, None] * self.lengths[text])
-        return found, np.tile(spread(self.coefficients[:1]), (len(rows), 1))
+            found[:, first + text] = expand_classes(words + lengths[:, text, None] * self.lengths[text])
+        return found, np.tile(expand_classes(self.coefficients[:1]), (len(rows), 1))
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
         """(cells x classes) contribution of each cell of a text's bag."""
         own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
-        return spread(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
+        return expand_classes(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
 
     def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
         scale = self.scale
-        found: list[Formula] = [formula(weight * spread(self.coefficients[:1])[0])]
-        each = scale.of_each(spread(self.coefficients)[1 : 1 + scale.width])
+        found: list[Formula] = [formula(weight * expand_classes(self.coefficients[:1])[0])]
+        each = scale.of_each(expand_classes(self.coefficients)[1 : 1 + scale.width])
         for place, key in enumerate(columns.texts):
             factors, coefficients = scale.factors[place][1:, None], weight * each[place][1:]
             if scale.counts:
@@ -588,7 +588,7 @@ class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
             words = LookUp(WordsCode(key, "log"), coefficients * factors)
             squares = largest([LookUp(WordsCode(key, "square"), factors**2), formula(SHORTEST)])
             found.append(words * Apply("exp", (log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
-            slopes = weight * spread(self.lengths)[place]
+            slopes = weight * expand_classes(self.lengths)[place]
             if slopes.any():
                 words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
                 length = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])

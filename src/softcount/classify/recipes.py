@@ -20,7 +20,7 @@ from softcount.classify.members import (
     SeparateNormals,
     Training,
     WordModel,
-    bounded,
+    clip_deviations,
     log_tables,
 )
 from softcount.core.special import softmax_rows
@@ -278,7 +278,7 @@ def _fit_additive(
     for training, own in zip(trainings, terms, strict=True):
         ones = own.indicators(training.codes)
         wide = ones.dense() if len(training.labels) * own.width <= DENSE_CELLS else ones.matrix
-        numbers = bounded(training.scale, training.rows.numbers)
+        numbers = clip_deviations(training.scale, training.rows.numbers)
         features = Features(wide, numbers, min(MOST_CORRELATED, training.terms.width))
         problems.append(LogisticProblem(features, training.labels, training.weights, training.classes))
         pair = np.zeros(own.width + training.rows.numbers.shape[1], dtype=bool)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from softcount.classify.aode import AodeCounts, AodeLayout, AodeSetting
 from softcount.classify.encode import Binning, EncodedRows
-from softcount.classify.ensemble import deal, log_posteriors
+from softcount.classify.ensemble import deal_folds, log_posteriors
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.evaluate.folds import KnownRows, class_places, known_rows
@@ -124,7 +124,7 @@ def cross_validate_aode(
     None if there are too few rows.
     """
     if share is None:
-        split = deal(known.labels, units_of((known.rows.numbers, known.rows.codes), known.labels)[1], folds)
+        split = deal_folds(known.labels, units_of((known.rows.numbers, known.rows.codes), known.labels)[1], folds)
     else:
         split = np.where(share.of_numbers(known.numbers) == 0, 0, 1)
     logs = np.zeros((len(known.labels), fitted.n_groups))

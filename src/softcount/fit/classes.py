@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.classify.encode import GLANCED_AT, column_keys, level_sizes, measured_count
-from softcount.classify.ensemble import SMALLEST, Ensemble, HeldScores, fit_ensemble, log_posteriors, times_written
+from softcount.classify.ensemble import SMALLEST, Ensemble, HeldScores, count_copies, fit_ensemble, log_posteriors
 from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
@@ -100,7 +100,7 @@ NAIVE_BAYES_ALONE = "Using standard naive Bayes alone"
 
 def _count_labelled(given: KnownRows) -> int:
     """How many rows have a label, copies of a row counted once if there are few distinct rows."""
-    total = int(times_written(given.weights).sum())
+    total = int(count_copies(given.weights).sum())
     blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
     some = row_keys([block[:GLANCED_AT] for block in blocks], [bag[:GLANCED_AT] for bag in bags])
     if len(np.unique(some)) >= FEW_ROWS:
