@@ -20,7 +20,7 @@ from softcount.errors import ModelFileError
 from softcount.files.codec import Arrays, Document, decode, finite_array, key_of, require
 from softcount.fitted.calibration import METHODS, Calibration
 from softcount.fitted.ensemble_scorers import AodeScorer, EnsembleScorer
-from softcount.fitted.scorers import ColumnWeights, LinearWeights, Scorer
+from softcount.fitted.scorers import SCORERS, ColumnWeights, LinearWeights, Scorer
 from softcount.models.base import ClassModel
 from softcount.table.schema import Schema
 
@@ -33,9 +33,10 @@ def scorer_from(document: Document, arrays: Arrays, model: ClassModel, known_cla
     """Return the scorer after checking it against the model; only a model of known classes can be calibrated."""
     kind = str(document.get("kind"))
     require(kind in SCORERS, f"its scorer {kind!r:.40} is not known to this version.")
-    scorer, what, check = SCORERS[kind]
+    what, check = CHECKS.get(kind, ("its calibration", None))
     infinite = ("log_loss", "plain", "plain_accuracy") if kind == "ensemble" else ()
-    found = check(decode(scorer, document, arrays, "scorer", what, infinite=infinite), model)
+    found = decode(SCORERS[kind], document, arrays, "scorer", what, infinite=infinite)
+    found = found if check is None else check(found, model)
     if found.calibration is not None:
         require(known_classes, "its calibration makes no sense: its classes are not known.")
         _check_calibration(found.calibration, model.groups)
@@ -189,11 +190,10 @@ def _check_linear(found: LinearWeights, model: ClassModel) -> LinearWeights:
     return found
 
 
-SCORERS: dict[str, tuple[type[Scorer], str, Callable[[Any, ClassModel], Scorer]]] = {
-    "model": (Scorer, "its calibration", lambda found, model: found),
-    "column weights": (ColumnWeights, "the weights of its columns", _check_column_weights),
-    "logistic regression": (LinearWeights, "its logistic regression", _check_linear),
-    "ensemble": (EnsembleScorer, ENSEMBLE, _check_ensemble),
-    "AODE": (AodeScorer, AODE, _check_aode),
+CHECKS: dict[str, tuple[str, Callable[[Any, ClassModel], Scorer]]] = {
+    "column weights": ("the weights of its columns", _check_column_weights),
+    "logistic regression": ("its logistic regression", _check_linear),
+    "ensemble": (ENSEMBLE, _check_ensemble),
+    "AODE": (AODE, _check_aode),
 }
-"""By kind: the class, how errors name it, and its check."""
+"""By kind of scorer: how errors name it, and a check of what its types do not say."""

@@ -14,7 +14,7 @@ from softcount.classify.ensemble import Ensemble
 from softcount.classify.formulas import MemberColumns
 from softcount.errors import DataError
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.scorers import NOT_LOGISTIC, ScoreFormula, Scorer
+from softcount.fitted.scorers import NOT_LOGISTIC, ScoreFormula, Scorer, register_scorer
 from softcount.models.nodes import Node
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
@@ -74,6 +74,7 @@ class MemberScorer(Scorer, frozen=True, eq=False):
         return ScoreFormula((*keys, *texts), tuple(terms), keys[measured_count(model.schema) : numbers])
 
 
+@register_scorer
 class EnsembleScorer(MemberScorer, frozen=True, eq=False, tag="ensemble"):
     """Members chosen by cross-validation."""
 
@@ -99,6 +100,7 @@ class EnsembleScorer(MemberScorer, frozen=True, eq=False, tag="ensemble"):
         )
 
 
+@register_scorer
 class AodeScorer(MemberScorer, frozen=True, eq=False, dict=True, tag="AODE"):
     """Averaged one-dependence estimators: their counts can be added and subtracted."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +32,17 @@ CALIBRATION_NOTES = ("calibrated on", "not calibrated", "the temperature stays 1
 UNCALIBRATED = "not calibrated: rows were added or removed after the fit. Fit all at once, or call calibrate(X, y)."
 
 
+AnyScorer = TypeVar("AnyScorer", bound="type[Scorer]")
+SCORERS: dict[str, type[Scorer]] = {}
+"""Scorers by their kind in the model file."""
+
+
+def register_scorer(scorer: AnyScorer) -> AnyScorer:
+    """Register a scorer by its tag, for the model file."""
+    SCORERS[str(scorer.__struct_config__.tag)] = scorer
+    return scorer
+
+
 class ScoreFormula(Struct, frozen=True):
     """The scores of the groups as a sum of terms, and the columns that they read.
 
@@ -52,6 +63,7 @@ def not_exported(key: Key, what: str, why: str) -> DataError:
     )
 
 
+@register_scorer
 class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag="model"):
     """Scores a group by its log-share plus the log-density of the row; other scorers override this.
 
@@ -200,18 +212,19 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
     def formula(self, model: Fitted) -> ScoreFormula:
         """Return the scores as a formula; raise an error that names a column without one."""
         columns = tuple(key for leaf in model.model.leaves for key in leaf.columns)
-        return ScoreFormula(columns, (formula(self.bias(model)), *self._leaf_terms(model)))
+        return ScoreFormula(columns, (formula(self.bias(model)), *self.leaf_terms(model)))
 
-    def _leaf_terms(self, model: Fitted) -> list[Formula]:
+    def leaf_terms(self, model: Fitted) -> list[Formula]:
+        """Return what each leaf adds to the scores as a formula."""
         terms = []
-        for leaf, found in zip(model.model.leaves, self._leaf_formulas(model), strict=True):
+        for leaf, found in zip(model.model.leaves, self.leaf_formulas(model), strict=True):
             if found is None:
                 raise not_exported(leaf.key, f"is {leaf.family.title}", "has no formula without special functions")
             plain = leaf.family.block or isinstance(found, LookUp)
             terms.append(found if plain else unless_missing(leaf.columns[0], found))
         return terms
 
-    def _leaf_formulas(self, model: Fitted) -> list[Formula | None]:
+    def leaf_formulas(self, model: Fitted) -> list[Formula | None]:
         params = model.params
         return [
             leaf.family.formula(params[leaf.key], leaf.columns, [len(model.schema[key].levels) for key in leaf.columns])
@@ -238,6 +251,7 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         return note == self.dropped
 
 
+@register_scorer
 class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
     """The weight of every leaf's log-density, in the model's order, and a bias of every class for its log-share.
 
@@ -297,12 +311,12 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
     def check_logistic(self) -> None:
         raise DataError(NOT_LOGISTIC)
 
-    def _leaf_terms(self, model: Fitted) -> list[Formula]:
+    def leaf_terms(self, model: Fitted) -> list[Formula]:
         stacks = zip(model.model.stacks, self.compile(model)[1:], strict=True)
         limited = {node.key for stack, (_, own) in stacks if own is not None for node in stack.nodes}
         terms = []
         for leaf, term, weight in zip(
-            model.model.leaves, super()._leaf_terms(model), self.weights.tolist(), strict=True
+            model.model.leaves, super().leaf_terms(model), self.weights.tolist(), strict=True
         ):
             if leaf.key in limited:
                 if leaf.family.words_of(leaf.setting) is not None:
@@ -332,6 +346,7 @@ def bounded(own: np.ndarray, words: bool) -> np.ndarray:
     return np.asarray(np.maximum(own, LOWEST))
 
 
+@register_scorer
 class LinearWeights(Scorer, frozen=True, eq=False, tag="logistic regression"):
     """A logistic regression on the features of the families: (groups x features) weights of each leaf.
 
@@ -389,7 +404,7 @@ class LinearWeights(Scorer, frozen=True, eq=False, tag="logistic regression"):
     def check_quadratic(self) -> None:
         raise DataError(NOT_QUADRATIC)
 
-    def _leaf_formulas(self, model: Fitted) -> list[Formula | None]:
+    def leaf_formulas(self, model: Fitted) -> list[Formula | None]:
         found = []
         for leaf, weights in zip(model.model.leaves, self.weights, strict=True):
             sizes = [len(model.schema[key].levels) for key in leaf.columns]
