@@ -100,7 +100,7 @@ class Alarm:
         plain.write_bytes(gzip.decompress(ALARM.read_bytes()))
         self.theirs = pyagrum.loadBN(str(plain))
         self.ours = sc.BayesNet.read(ALARM)
-        self.frame = self.ours.sample(ROWS, random_state=1).to_pandas()[sorted(self.theirs.names())]
+        self.frame = self.ours.sample(ROWS, random_state=1)[sorted(self.theirs.names())]
         self.file = folder / "alarm.csv"
         self.frame.to_csv(self.file, index=False)
 

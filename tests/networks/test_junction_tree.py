@@ -65,7 +65,7 @@ def test_a_thousand_networks_agree_with_enumeration(seed: int) -> None:
         evidence, rows = random_evidence(rng, network, pair)
         loaded, weights = load(network, pair), rng.random(ROWS)
         scopes = [*network.graph.families, pair, *((node,) for node in range(len(network.sizes)))]
-        found = loaded.expected(scopes, evidence, weights)
+        found = loaded.answer(scopes, evidence, weights)
         likeliest, heights = loaded.most_probable(evidence)
         joint = network.joint()
         counts = [np.zeros(count.shape) for count in found.counts]
@@ -93,7 +93,7 @@ def test_one_pass_and_both_passes_say_the_same(seed: int) -> None:
     pair = some_pair(rng, len(network.sizes))
     evidence, _ = random_evidence(rng, network, pair)
     loaded = load(network, pair)
-    found = loaded.expected([pair], evidence, np.ones(ROWS))
+    found = loaded.answer([pair], evidence, np.ones(ROWS))
     rooted = loaded_tree(JunctionTree.build(network.sizes, network.graph.families, root=pair), network.tables)
     assert set(pair) <= set(rooted.tree.cliques[0])
     np.testing.assert_allclose(rooted.answer([pair], evidence).posteriors[0], found.posteriors[0], rtol=0, atol=1e-13)
@@ -108,10 +108,10 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         evidence, _ = random_evidence(rng, network, pair, rows=11)
         loaded, weights = load(network, pair), rng.random(11)
         monkeypatch.undo()
-        whole, likeliest = loaded.expected([pair], evidence, weights), loaded.most_probable(evidence)
+        whole, likeliest = loaded.answer([pair], evidence, weights), loaded.most_probable(evidence)
         monkeypatch.setattr(queries, "BLOCK", 1)
         monkeypatch.setattr(queries, "FEWEST", 3)
-        parts, again = loaded.expected([pair], evidence, weights), loaded.most_probable(evidence)
+        parts, again = loaded.answer([pair], evidence, weights), loaded.most_probable(evidence)
         np.testing.assert_allclose(parts.log_evidence, whole.log_evidence, rtol=1e-13, atol=1e-13)
         np.testing.assert_allclose(parts.posteriors[0], whole.posteriors[0], rtol=0, atol=1e-13)
         for one, other in zip(parts.counts, whole.counts, strict=True):
@@ -200,7 +200,7 @@ def test_impossible_rows_are_minus_infinity_and_zeros_without_a_warning() -> Non
     codes = np.array([[-1, 1, -1], [-1, 0, 0], [1, -1, -1], [-1, -1, -1]])
     likelihoods = {2: np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [0.0, 0.0]])}
     with np.errstate(all="raise"):
-        found = loaded_tree(tree, tables).expected([(0,), (1,), (2,)], soft_evidence(codes, likelihoods), np.ones(4))
+        found = loaded_tree(tree, tables).answer([(0,), (1,), (2,)], soft_evidence(codes, likelihoods), np.ones(4))
         likeliest, heights = loaded_tree(tree, tables).most_probable(soft_evidence(codes, likelihoods))
     possible = np.array([False, True, False, False])
     np.testing.assert_array_equal(found.log_evidence > -np.inf, possible)
@@ -225,7 +225,7 @@ def test_nothing_underflows_in_a_class_with_a_thousand_leaves() -> None:
     codes[:, 0] = -1
     codes[1, -1] = -1
     with np.errstate(all="raise"):
-        found = loaded_tree(tree, tables).expected([(0,)], Evidence(codes), np.ones(2))
+        found = loaded_tree(tree, tables).answer([(0,)], Evidence(codes), np.ones(2))
     logs = np.log(0.5) + np.log([table[:, 1] for table in tables[1:]]).sum(axis=0)
     assert found.log_evidence[0] == pytest.approx(np.logaddexp(*logs), rel=1e-12)
     np.testing.assert_allclose(found.posteriors[0][0], [1 / 11, 10 / 11], rtol=1e-10)
@@ -257,7 +257,7 @@ def test_tiny_numbers_are_as_right_as_others(seed: int) -> None:
     pair = some_pair(rng, len(network.sizes))
     evidence, _ = random_evidence(rng, network, pair)
     tiny = loaded_tree(load(network, pair).tree, [table * 1e-290 for table in network.tables])
-    usual, found = (each.expected([pair], evidence, np.ones(ROWS)) for each in (load(network, pair), tiny))
+    usual, found = (each.answer([pair], evidence, np.ones(ROWS)) for each in (load(network, pair), tiny))
     shift = len(network.sizes) * np.log(1e-290)
     np.testing.assert_allclose(found.log_evidence, usual.log_evidence + shift, rtol=1e-12)
     np.testing.assert_allclose(found.posteriors[0], usual.posteriors[0], rtol=0, atol=1e-10)
@@ -270,10 +270,10 @@ def test_a_small_likelihood_of_a_small_probability_is_not_lost() -> None:
     tables = [np.array([0.5, 0.5]), np.array([[1e-200, 1.0], [0.5, 0.5]]), np.array([[0.5, 0.5], [0.0, 1.0]])]
     loaded = loaded_tree(JunctionTree.build([2, 2, 2], [(0,), (0, 1), (0, 2)]), tables)
     codes = np.array([[-1, -1, 0], [-1, -1, 0]])
-    found = loaded.expected([(0,), (1,)], soft_evidence(codes, {1: np.array([[1.0, 0.0], [1e-200, 0.0]])}), np.ones(2))
+    found = loaded.answer([(0,), (1,)], soft_evidence(codes, {1: np.array([[1.0, 0.0], [1e-200, 0.0]])}), np.ones(2))
     np.testing.assert_allclose(found.log_evidence, np.log(0.25) - np.array([200, 400]) * np.log(10), rtol=1e-13)
     both = {1: np.array([[1e-200, 1e-320], [1e-200, 1e-320]])}
-    found = loaded.expected([(0,), (1,)], soft_evidence(codes, both), np.ones(2))
+    found = loaded.answer([(0,), (1,)], soft_evidence(codes, both), np.ones(2))
     np.testing.assert_allclose(found.posteriors[0], [[1, 0], [1, 0]], atol=1e-13)
     np.testing.assert_allclose(found.posteriors[1], [[0, 1], [0, 1]], atol=1e-13)
 
@@ -283,7 +283,7 @@ def test_large_weights_of_unlikely_rows_are_counted(weight: float) -> None:
     # What node 1 says is all but excluded by the only level of node 0 that node 2 leaves.
     tables = [np.array([0.5, 0.5]), np.array([[0.0, 1.0], [1.0, 1e-300]]), np.array([[0.0, 1.0], [0.5, 0.5]])]
     loaded = loaded_tree(JunctionTree.build([2, 2, 2], [(0,), (0, 1), (0, 2)], root=(0, 2)), tables)
-    found = loaded.expected([], Evidence(np.array([[-1, 1, 0]] * 2)), np.full(2, weight))
+    found = loaded.answer([], Evidence(np.array([[-1, 1, 0]] * 2)), np.full(2, weight))
     np.testing.assert_allclose(found.counts[1], [[0, 0], [0, 2 * weight]], rtol=1e-13)
     np.testing.assert_allclose(found.counts[2], [[0, 0], [2 * weight, 0]], rtol=1e-13)
 
@@ -293,7 +293,7 @@ def test_factors_far_apart_are_weighed_by_their_logarithms() -> None:
     loaded = loaded_tree(tree, [np.array([0.5, 0.5]), np.array([[0.5, 0.5], [0.5, 0.5]])])
     one = np.array([[-5000.0, -9000.0], [3000.0, -np.inf], [-np.inf, -np.inf]])
     other = np.array([[-4000.0, 1.0, 1.0, 2.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    found = loaded.expected([(0,)], Evidence(np.full((3, 2), -1), {(0,): one, (0, 1): other}), np.ones(3))
+    found = loaded.answer([(0,)], Evidence(np.full((3, 2), -1), {(0,): one, (0, 1): other}), np.ones(3))
     np.testing.assert_allclose(found.log_evidence, [-4999 + np.log(0.25), 3000 + np.log(0.5), -np.inf], rtol=1e-13)
     np.testing.assert_allclose(found.posteriors[0], [[1, 0], [1, 0], [0, 0]], atol=1e-13)
 
@@ -310,7 +310,7 @@ def test_logarithms_that_contradict_each_other_are_added_up(seed: int, spread: f
     loaded = load(network, *scopes)
     evidence = Evidence(np.full((ROWS, nodes), -1), factors)
     with np.errstate(all="raise"):
-        found = loaded.expected(scopes, evidence, np.ones(ROWS))
+        found = loaded.answer(scopes, evidence, np.ones(ROWS))
     with np.errstate(divide="ignore"):
         logs = np.log(network.joint())
     for row in range(ROWS):
@@ -326,7 +326,7 @@ def test_logarithms_that_contradict_each_other_are_added_up(seed: int, spread: f
 def test_no_rows_and_no_nodes() -> None:
     tree = JunctionTree.build([2, 3], [(0,), (0, 1)])
     loaded = loaded_tree(tree, [np.array([0.5, 0.5]), np.full((2, 3), 1 / 3)])
-    found = loaded.expected([(1,)], Evidence(np.zeros((0, 2), dtype=int)), np.zeros(0))
+    found = loaded.answer([(1,)], Evidence(np.zeros((0, 2), dtype=int)), np.zeros(0))
     assert found.log_evidence.shape == (0,)
     assert found.posteriors[0].shape == (0, 3)
     assert all(not count.any() for count in found.counts)

@@ -540,7 +540,11 @@ class IncompleteRows(Struct, frozen=True, dict=True):
                 own = sample_expectation(self.graph, shaped, evidence, self.weights[rows], rows, rng)
             else:
                 tree = PrunedTree.of(layout, shaped, self.graph.families)
-                own = tree.expected(list(factors), evidence, self.weights[rows])
+                one = again = np.arange(len(rows))
+                if not factors:  # equal rows are summed once
+                    one, again = distinct_rows(evidence.codes)
+                own = tree.answer(list(factors), evidence.take(one), np.bincount(again, self.weights[rows], len(one)))
+                own = own._replace(log_evidence=own.log_evidence[again])
             found.append((rows, own))
         return found
 

@@ -268,13 +268,14 @@ class PrunedTree(Propagation, frozen=True, dict=True):
     def answer(self, of: Sequence[Scope], evidence: Evidence, weights: Array | None = None) -> Expectation:
         """Return posteriors of the scopes `of` and log evidence. Every scope must lie within a clique.
 
-        If row weights are given, also return expected counts of the first scopes of the tree, those of `whole`: the
-        sum of weight times posterior in the scope's shape.
+        If row weights are given, also return the expected counts of all tables, in the order of their nodes.
         """
         tree, log_evidence = self.tree, np.zeros(evidence.rows)
-        found = [np.zeros((evidence.rows, prod(tree.sizes[node] for node in scope))) for scope in of]
+        cut = {node: own.scope for node, own in self.cuts.items() if own.scope and weights is not None}
+        scopes = [*of, *cut.values()]
+        found = [np.zeros((evidence.rows, prod(tree.sizes[node] for node in scope))) for scope in scopes]
         asked: dict[int, list[tuple[Scope, Array]]] = {}
-        for scope, own in zip(of, found, strict=True):
+        for scope, own in zip(scopes, found, strict=True):
             asked.setdefault(tree.place(scope).clique, []).append((scope, own))
         cliques = [] if weights is None else [np.zeros(shape) for shape in tree.shapes]
         wanted = range(len(cliques)) if cliques else list(asked)
@@ -287,31 +288,16 @@ class PrunedTree(Propagation, frozen=True, dict=True):
                         own[block] = _posterior(tree, scope, belief).reshape(own.shape[1], -1).T
                     if weights is not None:
                         cliques[clique] += belief.weighted(weights[block]).reshape(tree.shapes[clique])
-        counts = []
-        for scope in tree.scopes[: len(self.whole)] if weights is not None else ():
-            home = tree.place(scope).clique
-            counts.append(_margin(cliques[home], tree.cliques[home], scope))
-        return Expectation(counts, log_evidence, found)
-
-    def expected(self, of: Sequence[Scope], evidence: Evidence, weights: Array) -> Expectation:
-        """Return expected counts of all tables in order, log evidence of rows, and posteriors of scopes `of`.
-
-        Equal rows are summed once.
-        """
-        if not evidence.soft:
-            one, again = distinct_rows(evidence.codes)
-            if len(one) < evidence.rows:
-                found = self.expected(of, evidence.take(one), np.bincount(again, weights, len(one)))
-                return Expectation(found.counts, found.log_evidence[again], [own[again] for own in found.posteriors])
-        asked = {node: cut.scope for node, cut in self.cuts.items() if cut.scope}
-        found = self.answer([*of, *asked.values()], evidence, weights)
-        posteriors = dict(zip(asked, found.posteriors[len(of) :], strict=True))
-        possible = (found.log_evidence > -np.inf)[:, None]
-        counts = dict(zip(self.whole, found.counts, strict=True))
-        for node, cut in self.cuts.items():
-            counts[node] = cut.counts(evidence.columns, posteriors.get(node, possible) * weights[:, None])
-        ordered = [counts[node] for node in range(len(counts))]
-        return Expectation(ordered, found.log_evidence, found.posteriors[: len(of)])
+        counts: dict[int, Array] = {}
+        if weights is not None:
+            for node, scope in zip(self.whole, tree.scopes, strict=False):
+                home = tree.place(scope).clique
+                counts[node] = _margin(cliques[home], tree.cliques[home], scope)
+            shares = dict(zip(cut, found[len(of) :], strict=True))
+            possible = (log_evidence > -np.inf)[:, None]
+            for node, table in self.cuts.items():
+                counts[node] = table.counts(evidence.columns, shares.get(node, possible) * weights[:, None])
+        return Expectation([counts[node] for node in sorted(counts)], log_evidence, found[: len(of)])
 
     def most_probable(self, evidence: Evidence) -> tuple[Array, Array]:
         """Return the most probable joint configuration of all nodes as codes, and the logarithm of its product.
@@ -385,22 +371,16 @@ class Questions(Struct, frozen=True, dict=True):
         return codes
 
     def _answer(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Answer a query; equal rows are computed once."""
-        if evidence.soft or evidence.rows < 2:
-            return self._answer_different(evidence, of)
-        first, again = distinct_rows(evidence.codes)
-        if len(first) == evidence.rows:
-            return self._answer_different(evidence, of)
-        return [found[again] for found in self._answer_different(evidence.take(first), of)]
-
-    def _answer_different(self, evidence: Evidence, of: tuple[Scope, ...]) -> list[Array]:
-        """Answer a query for distinct rows.
+        """Answer a query; equal rows are computed once.
 
         Rows are grouped by their observed nodes if the groups are large on average, or if a tree for all rows would be
         too large.
         """
         if evidence.rows == 1:
             return self._run(evidence, of, cutting=True)
+        first, again = distinct_rows(evidence.codes)
+        if len(first) < evidence.rows and not evidence.soft:
+            return [found[again] for found in self._answer(evidence.take(first), of)]
         first, again = distinct_rows(evidence.codes >= 0)
         if len(first) > max(1, evidence.rows // ROWS_WORTH_A_TREE) and self._is_light(of, evidence):
             return self._run(evidence, of, cutting=False)
