@@ -21,6 +21,7 @@ import softcount as sc
 from softcount.errors import DataError
 from softcount.estimators import comparison
 from softcount.estimators.comparison import MixturePerClass, ladder, nested_rows
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate.ranking import behind, verdict
 
 EVERY_CANDIDATE = comparison.candidates
@@ -51,7 +52,7 @@ def by_hand(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def test_figures_are_those_of_scikit_learn() -> None:
     X, y = load_iris(return_X_y=True)
-    found = {line["model"]: line for line in sc.compare(X, y).table.to_pylist()}
+    found = {line["model"]: line for line in arrow(sc.compare(X, y).table).to_pylist()}
     models = {
         "naive Bayes": sc.NaiveBayes(),
         "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
@@ -69,7 +70,7 @@ def test_figures_are_those_of_scikit_learn() -> None:
 
 def test_the_log_loss_of_whole_rows_is_that_of_the_model() -> None:
     X, y = load_iris(return_X_y=True)
-    found = {line["model"]: line["joint_log_loss"] for line in sc.compare(X, y).table.to_pylist()}
+    found = {line["model"]: line["joint_log_loss"] for line in arrow(sc.compare(X, y).table).to_pylist()}
     nats = 0.0
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         params = sc.NaiveBayes().fit(X[train], y[train])
@@ -110,7 +111,7 @@ def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: 
     name = "mixture per class"
     monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in EVERY_CANDIDATE(*how) if x.name == name])
     found = sc.compare(*table(), folds=2)
-    line = found.table.to_pylist()[0]
+    line = arrow(found.table).to_pylist()[0]
     assert not found.failed and line["model"] == name and line["bytes"] > 0
     assert np.isfinite(line["joint_log_loss"]) and line["log_loss"] < np.log(2)
 
@@ -127,8 +128,8 @@ def test_differences_are_paired_by_row() -> None:
 
 def test_the_lowest_log_loss_is_first_and_the_simplest_of_equals_named() -> None:
     found = sc.compare(*table())
-    losses = found.table["log_loss"].to_pylist()
-    assert losses == sorted(losses) and found.table["behind"][0].as_py() == 0 and found.best.name in str(found)
+    losses = found.table["log_loss"].tolist()
+    assert losses == sorted(losses) and found.table["behind"][0] == 0 and found.best.name in str(found)
     assert found.verdicts[0].startswith("by log-loss") and found.verdicts[1].startswith("by accuracy")
 
 
@@ -138,14 +139,14 @@ def test_the_same_table_in_another_form_gives_the_same_figures(tmp_path: Any) ->
     cells = zip(columns["x"], columns["word"], labels, strict=True)
     path.write_text("x,word,y\n" + "\n".join(f"{x!r},{word},{label}" for x, word, label in cells) + "\n")
     ours, theirs = sc.compare(columns, labels), sc.compare(str(path), "y")
-    assert ours.table["log_loss"].to_pylist() == theirs.table["log_loss"].to_pylist()
+    assert ours.table["log_loss"].tolist() == theirs.table["log_loss"].tolist()
 
 
 def test_learning_curves_end_where_everything_was_learned_from() -> None:
     found = sc.compare(*table(), curve=True)
     assert found.curves is not None and found.curves.sizes.tolist() == [20, 48]
     last = {line["model"]: line["log_loss"] for line in found.curves.table.to_pylist() if line["rows"] == 48}
-    assert last == dict(zip(found.table["model"].to_pylist(), found.table["log_loss"].to_pylist(), strict=True))
+    assert last == dict(zip(found.table["model"].tolist(), found.table["log_loss"].tolist(), strict=True))
     assert found.curves.words.startswith("lowest log-loss: ") and found.curves.svg().count("<path") >= len(last)
 
 
@@ -193,7 +194,7 @@ def test_holes_everywhere_do_no_harm() -> None:
     columns["x"] = [None if row % 3 else x for row, x in enumerate(columns["x"])]
     columns["word"] = [None if row % 4 == 1 else word for row, word in enumerate(columns["word"])]
     found = sc.compare(columns, labels)
-    assert not found.failed and np.isfinite(found.table["log_loss"].to_pylist()).all()
+    assert not found.failed and np.isfinite(found.table["log_loss"].tolist()).all()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_one_that_fails_is_told_and_the_others_stand(monkeypatch: pytest.MonkeyP
         comparison, "candidates", lambda *how: [*every(*how), comparison.Candidate("broken", broken)]
     )  # fmt: skip
     found = sc.compare(*table(30))
-    assert found.failed == {"broken": "too few rows."} and "broken" not in found.table["model"].to_pylist()
+    assert found.failed == {"broken": "too few rows."} and "broken" not in found.table["model"].tolist()
 
 
 def test_many_rows_are_held_out_once_and_more_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

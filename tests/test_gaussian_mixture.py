@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 import softcount as sc
 from small_tables import fruit, refused
 from softcount.estimators.gaussian_mixture import CHOSEN_FROM
+from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.learn.record import Trial
 
 SHAPES = {"full": (2, 3, 3), "tied": (3, 3), "diag": (2, 3), "spherical": (2,), "tied_diag": (3,), "tied_spherical": ()}
@@ -322,8 +322,8 @@ def test_one_covariance_can_be_held_while_the_number_is_looked_for(kind):
 def test_the_number_of_components_is_found_and_shown(criterion):
     model = mixture("tied", components="auto", criterion=criterion, n_init=1).fit(X)
     assert model.n_components_ == 2
-    table = model.selection_
-    assert isinstance(table, pa.Table)
+    assert isinstance(model.selection_, pd.DataFrame)
+    table = arrow(model.selection_)
     assert table["classes"].to_pylist()[:2] == [1, 2]
     assert {"log_likelihood", "n_parameters", "bic", "icl", "evidence", "cv", "reached"} <= set(table.column_names)
     assert mixture(max_iter=1).fit(X).selection_ is None

@@ -59,8 +59,8 @@ def test_reasons_are_those_of_the_library(app, paths, name):
     wanted = np.stack([frame[key].to_numpy() for key in frame.column_names], axis=1)
     assert found["columns"].tolist() == frame.column_names
     assert (found["contributions"] == wanted).all()
-    assert list(map(str, found["label"])) == list(map(str, explained["(class)"].to_pylist()))
-    assert list(map(str, found["against"])) == list(map(str, explained["(against)"].to_pylist()))
+    assert list(map(str, found["label"])) == list(map(str, explained["(class)"]))
+    assert list(map(str, found["against"])) == list(map(str, explained["(against)"]))
     assert (found["label"] != found["against"]).all()
 
 

@@ -75,17 +75,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return made
 
     def set_params(self, **params: Any) -> Self:
-        self._refuse_unknown(params)
+        self._refuse_unknown(params, "Invalid parameter {!r}: ")
         made: Self = super().set_params(**params)
         return made
 
     @classmethod
-    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+    def _refuse_unknown(cls, names: Iterable[str], before: str = "") -> None:
         for name in names:
             if name not in cls._declared and "__" not in name:
-                raise ParameterError(
-                    f"{cls.__name__} has no parameter {name!r}.{remedy(name, cls._declared, cls._elsewhere)}"
-                )
+                hint = remedy(name, cls._declared, cls._elsewhere)
+                raise ParameterError(f"{before.format(name)}{cls.__name__} has no parameter {name!r}.{hint}")
 
     def _keep_parameters(self, given: Mapping[str, Any]) -> None:
         """Keep the arguments of the constructor, its `locals()`, as attributes: all that scikit-learn wants there."""
