@@ -19,18 +19,10 @@ import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted import Fitted
-from softcount.learn import choose
-from softcount.learn.choose import (
-    FOLDS,
-    MOST_CLASSES,
-    PATIENCE,
-    NumberSearch,
-    growing,
-    merge_classes,
-    search_classes,
-    split_classes,
-)
+from softcount.learn import choose, how_many
+from softcount.learn.choose import FOLDS, ClassSearch, merge_classes, search_classes, split_classes
 from softcount.learn.em import Stop
+from softcount.learn.how_many import MOST_GROUPS, PATIENCE, growing
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import prepare
 from softcount.learn.record import Trial
@@ -227,7 +219,7 @@ def test_numbers_grow_by_at_most_half(least: int, more: int) -> None:
     assert all(b - a <= max(1, a / 2) for a, b in pairwise(numbers))
 
 
-class Foretold(NumberSearch):
+class Foretold(ClassSearch):
     """A search of which it is known beforehand what every number of classes comes to."""
 
     merits: Mapping[int, float] = MappingProxyType({})
@@ -241,25 +233,25 @@ class Foretold(NumberSearch):
 def foretold(merits: dict[int, float]) -> Foretold:
     rows: Any = SimpleNamespace(named=None, most_groups=50)
     nothing: Any = None
-    found = Foretold(rows, nothing, nothing, nothing, "evidence")
+    found = Foretold(rows, nothing, nothing, nothing, criterion="evidence")
     found.merits = merits
     return found
 
 
 @given(st.integers(1, 15), st.floats(0.1, 10))
 def test_a_single_hill_is_climbed_to_its_top(top: int, slope: float) -> None:
-    search = foretold({classes: -slope * abs(classes - top) for classes in range(1, MOST_CLASSES + 1)})
+    search = foretold({classes: -slope * abs(classes - top) for classes in range(1, MOST_GROUPS + 1)})
     search.run()
     assert search.best == top
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=MOST_CLASSES, max_size=MOST_CLASSES))
+@given(st.lists(st.floats(-1e6, 1e6), min_size=MOST_GROUPS, max_size=MOST_GROUPS))
 def test_the_search_ends_and_the_best_tried_is_taken(merits: list[float]) -> None:
     search = foretold(dict(enumerate(merits, 1)))
     search.run()
     assert search.trials[search.best].evidence == max(trial.evidence for trial in search.trials.values())
     beyond = [tried for tried in search.trials if tried > search.best]
-    assert len(beyond) >= PATIENCE or MOST_CLASSES in search.trials
+    assert len(beyond) >= PATIENCE or MOST_GROUPS in search.trials
 
 
 def test_a_number_whose_classes_died_does_not_stand() -> None:
@@ -309,7 +301,7 @@ def test_what_cannot_be_is_refused() -> None:
         auto(frame, init=np.full((20, 2), 0.5))
 
 
-class Pressed(NumberSearch):
+class Pressed(ClassSearch):
     """A search in which somebody presses Ctrl-C once more classes than these are tried."""
 
     most = 2
@@ -328,7 +320,7 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
     plan = Plan(declared=read_kinds(KINDS), stop=Stop(accelerate=True), prior="row")
     table = open_table(planted()[0], kinds=plan.declared.forced)
     with Threads(1) as threads:
-        asked = prepare(table, plan, threads), plan, Starts(1, n_init=3, seed=0), threads, "evidence"
+        asked = prepare(table, plan, threads), plan, Starts(1, n_init=3, seed=0), threads
         search = Pressed(*asked)
         search.run()
         with pytest.warns(DataWarning, match="interrupted"):
@@ -351,7 +343,8 @@ def test_a_search_ends_where_another_is_farther_ahead_than_it_still_gains_and_go
 
 
 def test_the_most_that_were_tried_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "MOST_CLASSES", 2)
+    monkeypatch.setattr(choose, "MOST_GROUPS", 2)
+    monkeypatch.setattr(how_many, "MOST_GROUPS", 2)
     model = auto(planted()[0])
     assert model.n_groups == 2 and any("the largest number tried, 2 classes" in note for note in model.notes)
 
@@ -365,14 +358,14 @@ def test_weights_that_sum_to_one_are_said_to_speak_for_one_row(worth: float, cla
     assert any("sum to 1," in note for note in found.notes_) == said
 
 
-class Disappointing(NumberSearch):
+class Disappointing(ClassSearch):
     """Three classes, the best of all numbers, turn out worse when they are climbed to their end."""
 
-    def ended(self, fitted: Any, plan: Plan) -> Any:
-        return replace(NumberSearch.ended(self, fitted, plan), interrupted=fitted.n_groups == 3)
+    def converge(self, fitted: Any, plan: Plan) -> Any:
+        return replace(ClassSearch.converge(self, fitted, plan), interrupted=fitted.n_groups == 3)
 
-    def weighed(self, fitted: Any, classes: int, cv: float | None) -> Trial:
-        trial = NumberSearch.weighed(self, fitted, classes, cv)
+    def measure(self, fitted: Any, classes: int, cv: float | None = None) -> Trial:
+        trial = ClassSearch.measure(self, fitted, classes, cv)
         return replace(trial, evidence=trial.evidence - 1e3) if fitted.interrupted else trial
 
 
@@ -380,7 +373,7 @@ def test_what_is_climbed_to_its_end_is_weighed_again() -> None:
     plan = Plan(declared=read_kinds(KINDS), stop=Stop(accelerate=True), prior="row")
     table = open_table(planted()[0], kinds=plan.declared.forced)
     with Threads(1) as threads:
-        search = Disappointing(prepare(table, plan, threads), plan, Starts(1, n_init=2, seed=0), threads, "evidence")
+        search = Disappointing(prepare(table, plan, threads), plan, Starts(1, n_init=2, seed=0), threads)
         search.run()
         assert search.best == 3
         model = search.chosen()

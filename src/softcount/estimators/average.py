@@ -22,11 +22,11 @@ from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
 from softcount.families import Categorical
-from softcount.fit.network import network_evidence
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
 from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.fitted.influence import whole_table
 from softcount.fitted.network import FittedNet, is_exact
+from softcount.learn.networks import network_evidence
 from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
 from softcount.run.local import Runner, Threads

@@ -28,7 +28,7 @@ from softcount.fitted.decisions import BestError
 from softcount.fitted.network import FittedNet, LikeliestLevels, as_fitted, re_estimate
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.em import Stop
-from softcount.learn.networks import GraphStarts
+from softcount.learn.networks import AUTO, GraphStarts, network_evidence
 from softcount.learn.prepare import read_all
 from softcount.learn.record import FitRecord
 from softcount.learn.settings import Plan, retyping
@@ -232,10 +232,7 @@ class BayesNet(EmEstimator, TableEstimator):
         self._refuse_idle_sample_size()
         cells_within(self.memory)
         for name, what in (("hidden", "their levels"), ("cut", "where or how often they are cut")):
-            if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != (
-                "hidden",
-                network_fit.AUTO,
-            ):
+            if not isinstance(getattr(self, name) or {}, Mapping) and (name, getattr(self, name)) != ("hidden", AUTO):
                 raise DataError(f"{name} is a mapping of nodes to {what}, not {getattr(self, name)!r}.")
 
     def _refuse_other_edges(self, graph: Graph) -> None:
@@ -633,7 +630,7 @@ class BayesNet(EmEstimator, TableEstimator):
     @property
     def log_evidence_(self) -> float:
         """Log marginal likelihood of the rows: exact if they were complete, otherwise by Cheeseman and Stutz."""
-        return network_fit.network_evidence(self._fitted)
+        return network_evidence(self._fitted)
 
     @property
     def class_count_(self) -> np.ndarray:

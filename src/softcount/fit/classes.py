@@ -34,7 +34,7 @@ from softcount.table.column_summary import find_repeats, row_keys
 
 if TYPE_CHECKING:
     from softcount.evaluate.aode import AodePlan
-    from softcount.learn.choose import NumberSearch
+    from softcount.learn import choose
     from softcount.learn.mixture import Starts
 
 
@@ -50,7 +50,7 @@ class ClassSearch(Struct, frozen=True):
     setting: str = ""
 
 
-def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> NumberSearch:
+def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> choose.ClassSearch:
     """Numbers of classes under the chosen densities, or under the default ones if the criterion prefers these.
 
     Densities are chosen by all rows together, which classes may contradict, and a column whose density is chosen is

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from math import lgamma
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,8 +19,7 @@ from softcount.evaluate.scores import Evaluation, cross_validate_refits
 from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
 from softcount.fitted.network import FittedNet, as_fitted
-from softcount.learn.networks import GraphStarts, fit_network
-from softcount.learn.record import Learned, complete_evidence
+from softcount.learn.networks import AUTO, GraphStarts, fit_hidden_levels, fit_network
 from softcount.learn.settings import Plan
 from softcount.models.align import rearrange
 from softcount.models.declare import Coded, DeclaredNet
@@ -37,11 +35,7 @@ from softcount.table import Chunk, Chunks, Key, Table, open_table
 from softcount.table.chunk import Split
 from softcount.table.discretise import MOST_INTERVALS
 
-AUTO = "auto"
 FOLDS = 5
-MOST_LEVELS = 12
-PATIENCE = 2
-"""Numbers of categories tried beyond the best one."""
 WORDS = ("naive", "tan", "chow-liu", "search", "joint")
 ARROW, LONG_ARROW = ">", "->"
 SUFFIXES = (".bif", ".xml", ".xmlbif", ".gz")
@@ -356,7 +350,7 @@ class NetworkRequest(Struct, frozen=True):
         declared = self.declare(table, structure_of(self.edges, self.plan.target, self.search))
         priors = partial(network_priors, prior=self.prior, sample_size=self.sample_size)
         fit = partial(fit_network, table, priors_of=priors, plan=self.plan, starts=self.starts, runner=runner)
-        return replace(FittedNet.of(choose_levels(declared, fit)), target=self.plan.target)
+        return replace(FittedNet.of(fit_hidden_levels(declared, fit)), target=self.plan.target)
 
     def declare(self, table: Table, structure: DeclaredNet) -> DeclaredNet:
         """What is said of the network, for a table whose columns are known."""
@@ -424,40 +418,3 @@ def class_codes(fitted: FittedNet, table: Table) -> np.ndarray:
     """The class of every row of a table that is open with its target, as the network numbers it; -1 where unknown."""
     known = {str(level): place for place, level in enumerate(fitted.levels[fitted.target])}
     return np.array([-1 if x is None else known.get(str(x), -1) for x in table.labels()], dtype=np.int64)
-
-
-# -- how many levels a hidden node has
-
-
-def choose_levels(declared: DeclaredNet, fit: Callable[..., Learned]) -> Learned:
-    """The fit; hidden nodes whose number of levels is "auto" get the number of the most evidence, one after another."""
-    unknown = [key for key, levels in declared.hidden.items() if isinstance(levels, str) and levels == AUTO]
-    for key, levels in declared.hidden.items():
-        if isinstance(levels, str) and levels != AUTO:
-            raise DataError(f"hidden: {key!r} has a number of levels, their names, or 'auto', not {levels!r}.")
-    if not unknown:
-        return fit(build=declared.build)
-    known: dict[Any, Any] = {key: 1 if key in unknown else levels for key, levels in declared.hidden.items()}
-    best: Learned | None = None
-    for key in unknown:
-        tried: dict[int, float] = {}
-        found: dict[int, Learned] = {}
-        for levels in range(1, MOST_LEVELS + 1):
-            found[levels] = fit(build=replace(declared, hidden={**known, key: levels}).build)
-            tried[levels] = network_evidence(found[levels]) + lgamma(levels + 1)
-            known[key] = max(tried, key=tried.__getitem__)
-            if levels - known[key] >= PATIENCE or found[levels].interrupted:
-                break
-        best = found[known[key]]
-        listed = ", ".join(f"{levels}: {height:,.1f}" for levels, height in tried.items())
-        best = replace(best, notes=[*best.notes, f"{key!r} has {known[key]} levels by evidence ({listed})."])
-    assert best is not None
-    return best
-
-
-def network_evidence(learned: Learned) -> float:
-    """Log marginal likelihood of the rows: exact if they are complete, else by Cheeseman and Stutz."""
-    nodes = learned.model.nodes
-    counts = nodes.stacked(learned.counts)
-    whole = complete_evidence(learned.model, learned.imagined, learned.estimates, counts)
-    return whole + (learned.log_likelihood or 0.0) - nodes.completed(counts, learned.estimates)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
@@ -15,21 +14,21 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import ROOT
 from softcount.core.twofold import concatenate
-from softcount.errors import DataError, DataWarning, warn
+from softcount.errors import DataError
 from softcount.learn import correlated_columns
 from softcount.learn.em import Stop, run_em
+from softcount.learn.how_many import LEAST_ROWS, MOST_GROUPS, SMALL_TOL, EMSearch
 from softcount.learn.initialise import Sketch, draw_memberships, nearest_members, seeds, start_params
 from softcount.learn.mixture import Maker, Starts, fit_prepared
 from softcount.learn.prepare import Prepared, prepare, spikes, starved
 from softcount.learn.prepare import sizes as sizes_of
 from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz, complete_evidence, memberships_entropy
 from softcount.learn.search import Race, best_of_each
-from softcount.learn.settings import Plan, plug
+from softcount.learn.settings import Plan
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined
 from softcount.run.local import Runner
-from softcount.run.progress import best_so_far
 from softcount.run.rows import HeldRows
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Repeats, Split
@@ -185,32 +184,25 @@ def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: i
 # Choosing the number of classes.
 
 CRITERIA = ("evidence", "bic", "icl", "cv")
-MOST_CLASSES = 32
-PATIENCE = 2
-"""Number of larger candidates without an improvement before the search ends."""
 TRIAL_STARTS = 3
 """Initialisations per candidate; neighbouring numbers contribute two or three more."""
 SMALL = 50_000
 """Maximum cells of a table of which all rows are searched and the chosen number gets all `n_init` initialisations."""
-LEAST_ROWS = 1.5
-"""A class of fewer rows does not count: without this, 2 of 11 tables of distant clusters got too many classes."""
-SMALL_TOL, LARGE_TOL = 1e-6, 1e-5
-"""Tolerances of trials: on a large table, candidates differ by thousands of nats."""
+LARGE_TOL = 1e-5
+"""Tolerance of trials on a large table: there, candidates differ by thousands of nats."""
 SHORT, LONG = 40, 100
 """Steps of trials on a sample of a large table, and on all rows."""
 FOLDS = 5
-FINE = 8
-"""Above twice this number of classes, the initialisations do not suffice to distinguish neighbouring numbers."""
 
 
-def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> NumberSearch:
-    """Search the number of classes; `NumberSearch.chosen` fits the best one."""
+def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, criterion: str) -> ClassSearch:
+    """Search the number of classes; `ClassSearch.chosen` fits the best one."""
     if criterion not in CRITERIA:
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
     if not isinstance(starts.init, str):
         raise DataError("init: initial memberships, parameters or a model fix the number of classes: give that number.")
     prepared = correlated_columns.without_repeats(prepare(table, plan, runner), plan, runner)
-    search = NumberSearch(prepared, plan, starts, runner, criterion)
+    search = ClassSearch(prepared, plan, starts, runner, criterion=criterion)
     search.run(correlated_columns.FEW_CLASSES)
     if search.interrupted or search.best <= correlated_columns.FEW_CLASSES:
         return search
@@ -223,7 +215,7 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
     return rival
 
 
-def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[NumberSearch], str]]:
+def search_blocks(search: ClassSearch) -> tuple[ClassSearch | None, Callable[[ClassSearch], str]]:
     """Repeat a search with dependent columns in blocks. Return it with a function that writes a note if it wins.
 
     Return None if no columns are dependent within classes. Independent columns need more classes: 13 on breast cancer,
@@ -234,17 +226,17 @@ def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[
     found = next(filter(None, tried), None)  # few classes may hide a dependence that all rows together show
     if found is None:
         return None, str
-    rivals = list[NumberSearch]()
+    rivals = list[ClassSearch]()
     for scale in found.prior_scales(search.plan):
         prepared, plan = found.prepared(search.prepared, search.plan, search.runner, scale)
         if correlated_columns.blocks_with_missing(prepared) and correlated_columns.complete_in_blocks(prepared) is None:
             return None, str
-        rival = NumberSearch(prepared, plan, search.starts, search.runner, search.criterion)
+        rival = ClassSearch(prepared, plan, search.starts, search.runner, criterion=search.criterion)
         rivals.append(rival)
         rival.run(enough=lambda: any(other.far_ahead(rivals[-1]) for other in (search, *rivals[:-1])))
     rival = max(rivals, key=lambda tried: tried.merit)
 
-    def why(other: NumberSearch) -> str:
+    def why(other: ClassSearch) -> str:
         return (
             f"{found.columns} columns are modelled in blocks, because they depend on each other within classes: "
             f"{', '.join(found.pairs)}. The {rival.criterion} is {rival.figure} with {rival.best} classes; with "
@@ -254,89 +246,16 @@ def search_blocks(search: NumberSearch) -> tuple[NumberSearch | None, Callable[[
     return rival, why
 
 
-class GroupSearch(Struct):
-    """A search for the number of groups: the numbers tried so far, their fits and criteria.
-
-    `prepared` are the encoded rows.
-    """
-
-    prepared: Any
-    plan: Plan
-    starts: Starts
-    runner: Runner
-    criterion: str
-    trials: dict[int, Trial] = field(default_factory=dict)
-    fits: dict[int, Learned] = field(default_factory=dict)
-    interrupted: bool = False
-    to_try: Iterator[int] | None = None
-    exhausted: bool = False
-
-    @property
-    def best(self) -> int:
-        """The best number so far; the smallest if several are equal."""
-        return max(sorted(self.trials), key=lambda number: self.trials[number].merit(self.criterion))
-
-    @property
-    def merit(self) -> float:
-        return self.trials[self.best].merit(self.criterion)
-
-    def attempt(self, number: int) -> None:
-        """Fit this number of groups, and record the fit and its criteria."""
-        raise NotImplementedError
-
-    def run(self, pause: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
-        """Try numbers until none is left, more than `pause` groups are the best so far, or `enough()` is True.
-
-        A further call continues from there.
-        """
-        self.to_try = self.to_try or self._numbers()
-        for number in self.to_try:
-            try:
-                with warnings.catch_warnings():
-                    # Trials give no warnings; the fit of the chosen number gives all of them.
-                    warnings.simplefilter("ignore", DataWarning)
-                    self.attempt(number)
-            except KeyboardInterrupt:
-                best_so_far()
-                if not self.trials:
-                    raise
-                self.interrupted = True
-            self.interrupted |= number in self.fits and self.fits[number].interrupted
-            if self.interrupted or (pause is not None and self.best > pause) or enough():
-                return
-        self.exhausted = True
-
-    def _numbers(self) -> Iterator[int]:
-        """Yield numbers that grow by about half until `PATIENCE` bring no gain, then the gaps next to the best."""
-        least = max(1, len(self.prepared.named or ()))
-        for number in growing(least, max(least, min(MOST_CLASSES, self.prepared.most_groups))):
-            yield number
-            if sum(tried > self.best for tried in self.trials) >= PATIENCE:
-                break
-        while (gap := gap_next_to(self.best, sorted(self.trials))) is not None:
-            yield gap
-
-    def few(self, groups: int, most: int) -> Starts:
-        return replace(self.starts, groups=groups, n_init=min(self.starts.n_init, most))
-
-    def trial_plan(self, tol: float, most: int) -> Plan:
-        """Return the plan of trials: the user's plan, but with tolerance `tol` and at most `most` steps."""
-        stop = self.plan.stop
-        stop = replace(stop, tol=max(stop.tol, tol) if stop.tol else 0.0, max_iter=min(stop.max_iter, most))
-        return replace(self.plan, estimate=plug(self.plan.estimate), stop=stop)
-
-
-class NumberSearch(GroupSearch):
+class ClassSearch(EMSearch):
     """The numbers of classes tried so far, with their fits."""
 
-    prepared: Prepared
     said: list[str] = field(default_factory=list)
 
     @property
     def figure(self) -> str:
         return f"{getattr(self.trials[self.best], self.criterion):,.1f}"
 
-    def far_ahead(self, other: NumberSearch) -> bool:
+    def far_ahead(self, other: ClassSearch) -> bool:
         """Return whether this search is better than an unfinished one can still become.
 
         Gains about halve from number to number, so all further ones together gain no more than the last one did: 974 of
@@ -361,7 +280,7 @@ class NumberSearch(GroupSearch):
                 raise KeyboardInterrupt
             fitted = self.fit_all_rows(sampled, self.rough_plan(LONG))
         cv = self.held_out(classes) if self.criterion == "cv" else None
-        self.fits[classes], self.trials[classes] = fitted, self.weighed(fitted, classes, cv)
+        self.fits[classes], self.trials[classes] = fitted, self.measure(fitted, classes, cv)
 
     @property
     def small(self) -> bool:
@@ -405,7 +324,7 @@ class NumberSearch(GroupSearch):
         if above is not None and self.fits[above].n_groups > classes:
             yield merge_classes(self.fits[above], classes)
 
-    def weighed(self, fitted: Learned, classes: int, cv: float | None) -> Trial:
+    def measure(self, fitted: Learned, classes: int, cv: float | None = None) -> Trial:
         model, imagined, params = fitted.model, fitted.imagined, fitted.estimates
         counts = model.nodes.stacked(fitted.counts)
         height, size = counts.log_likelihood, fitted.n_parameters
@@ -445,25 +364,11 @@ class NumberSearch(GroupSearch):
         return deal_repeats(split, chunks, weights, complete=True)
 
     def chosen(self) -> Learned:
-        """Fit the best number to convergence. The result includes the table of all trials.
+        fitted = super().chosen()
+        undecided = (self.trials[self.best].icl - self.trials[self.best].bic) / 2
+        return replace(fitted, notes=[*fitted.notes, *disagreement(fitted)], undecided=undecided)
 
-        The criteria are then computed again. If another number is better, it is fitted to convergence as well.
-        """
-        stop = replace(self.plan.stop, max_iter=0, finish=None) if self.interrupted else self.plan.stop
-        ends: dict[int, Learned] = {}
-        while (best := self.best) not in ends:
-            fitted = self.ended(self.fits[best], replace(self.plan, stop=stop))
-            ends[best] = fitted
-            if self.plan.estimate != "predictive":  # predictive parameters are not the scored ones
-                self.trials[best] = self.weighed(fitted, best, self.trials[best].cv)
-        fitted = ends[best]
-        stopped = self.interrupted or fitted.interrupted
-        tried = [self.trials[classes] for classes in sorted(self.trials)]
-        notes = [*fitted.notes, *self.notes(), *disagreement(fitted)]
-        undecided = (self.trials[best].icl - self.trials[best].bic) / 2
-        return replace(fitted, selection=tried, interrupted=stopped, notes=notes, undecided=undecided)
-
-    def ended(self, fitted: Learned, plan: Plan) -> Learned:
+    def converge(self, fitted: Learned, plan: Plan) -> Learned:
         """Continue a fit to convergence; on a small table with all `n_init` initialisations."""
         if self.interrupted or not self.small or self.complete is not None:
             return self.fit_all_rows(fitted, plan)
@@ -472,9 +377,7 @@ class NumberSearch(GroupSearch):
 
     def notes(self) -> list[str]:
         if self.interrupted:
-            said = "interrupted: this is the best of the numbers of classes tried so far."
-            warn(said)
-            return [said]
+            return ["interrupted: this is the best of the numbers of classes tried so far."]
         notes = [*self.said, *self._many_classes_notes()]
         rows, worth = self.prepared.n_rows, self.prepared.sketch.mass
         if worth < 0.1 * rows:
@@ -482,8 +385,8 @@ class NumberSearch(GroupSearch):
                 f"the weights of {rows:,} rows sum to {worth:.4g}, so they count as that many rows when the number of "
                 "classes is chosen. Scale the weights to sum to the number of rows if each stands for one."
             )
-        if self.best >= MOST_CLASSES:
-            notes.append(f"the largest number tried, {MOST_CLASSES} classes, is the best: more may be better still.")
+        if self.best >= MOST_GROUPS:
+            notes.append(f"the largest number tried, {MOST_GROUPS} classes, is the best: more may be better still.")
         return notes
 
     def _many_classes_notes(self) -> list[str]:
@@ -524,24 +427,6 @@ def sound(fitted: Learned) -> np.ndarray:
     )
 
 
-def growing(least: int, most: int) -> Iterator[int]:
-    """Yield `least` and then larger numbers up to `most`: 1, 2, 3, 4, 6, 8, 12, ..."""
-    size, step = least, 1
-    while size < most:
-        yield size
-        step = max(1, 2 ** (size.bit_length() - 2)) if size >= 2 else 1
-        size += step
-    yield most
-
-
-def gap_next_to(best: int, tried: list[int]) -> int | None:
-    """Return the middle of the wider gap between the best number and its tried neighbours; None if both are narrow."""
-    place = tried.index(best)
-    sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]
-    low, high = max(sides, key=lambda side: side[1] - side[0], default=(best, best))
-    return (low + high) // 2 if high - low > max(1, best // FINE) else None
-
-
 def _without_fold(split: Split, fold: int, rows: Any) -> Any:
     """Return rows, encoded or prepared, with weight zero for those of one fold."""
     weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
@@ -563,10 +448,10 @@ def fit_best_plan(
     Plans are named by the values of `setting`. Each is tried as long as it may still be the best. Only the best is
     fitted to convergence.
     """
-    tried: dict[str, NumberSearch] = {}
+    tried: dict[str, ClassSearch] = {}
     for name, plan in plans.items():
         others = [*tried.values()]
-        search = tried[name] = NumberSearch(prepare(table, plan, runner), plan, starts, runner, criterion)
+        search = tried[name] = ClassSearch(prepare(table, plan, runner), plan, starts, runner, criterion=criterion)
         while True:
             search.run(max(FEW, search.best if search.trials else 0))
             if search.interrupted or search.exhausted or any(other.far_ahead(search) for other in others):

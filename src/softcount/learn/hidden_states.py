@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.core.twofold import Twofold
-from softcount.errors import DataError, warn
+from softcount.errors import DataError
 from softcount.learn import prepare
-from softcount.learn.choose import LEAST_ROWS, SMALL_TOL, GroupSearch
+from softcount.learn.how_many import LEAST_ROWS, SMALL_TOL, EMSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known
 from softcount.learn.mixture import Starts, as_learned, refuse_more_named
 from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz
@@ -255,12 +255,12 @@ def fit_auto_states(
     """Fit the number of states with the best criterion; `selection` has all numbers tried."""
     if not isinstance(starts.init, str):
         raise DataError("init: a start from parameters or a model says how many states there are. Say so.")
-    search = StateSearch(prepared=steps, plan=plan, starts=starts, runner=runner, criterion=criterion, build=build)
+    search = StateSearch(steps, plan, starts, runner, build, criterion=criterion)
     search.run()
     return search.chosen()
 
 
-class StateSearch(GroupSearch, kw_only=True):
+class StateSearch(EMSearch):
     """The numbers of states tried so far, with their fits."""
 
     prepared: StepRows
@@ -269,36 +269,27 @@ class StateSearch(GroupSearch, kw_only=True):
     def attempt(self, number: int) -> None:
         plan, few = self.trial_plan(SMALL_TOL, TRIAL_MAPS), self.few(number, TRIAL_STARTS)
         self.fits[number] = fit_states(self.prepared, self.build, plan, few, self.runner)
-        self.trials[number] = weighed(self.fits[number])
+        self.trials[number] = self.measure(self.fits[number], number)
 
-    def chosen(self) -> Learned:
-        """The best number fitted to its end, from all initialisations and from its trial."""
-        best = self.best
-        stop = replace(self.plan.stop, max_iter=0) if self.interrupted else self.plan.stop
-        starts = replace(self.starts, groups=best)
+    def measure(self, fitted: Learned, number: int, cv: float | None = None) -> Trial:
+        model: HiddenChain = fitted.model  # type: ignore[assignment]
+        counts = model.nodes.stacked(fitted.counts)
+        height, size = counts.log_likelihood, model.nodes.n_parameters()
+        enough = int((model.occupied(fitted.counts) >= LEAST_ROWS).sum())
+        known = len(fitted.named or ()) if model.links.is_free else model.groups
+        evidence = cheeseman_stutz(model, fitted.imagined, fitted.estimates, counts, known)  # type: ignore[arg-type]
+        return Trial(number, height, size, bic(height, size, counts.rows), np.nan, evidence, cv, enough)
+
+    def converge(self, fitted: Learned, plan: Plan) -> Learned:
+        """Continue a fit to convergence, in addition to all initialisations unless the search was interrupted."""
+        starts = replace(self.starts, groups=fitted.model.states)  # type: ignore[attr-defined]
         if self.interrupted:
-            known = self.fits[best].estimates
-            starts = replace(starts, init=lambda model, imagined: known)
-        extra = [] if self.interrupted else [self.fits[best].estimates]
-        plan = replace(self.plan, stop=stop)
-        fitted = fit_states(self.prepared, self.build, plan, starts, self.runner, extra)
-        if self.plan.estimate != "predictive":
-            self.trials[best] = weighed(fitted)
-        tried = [self.trials[states] for states in sorted(self.trials)]
-        numbers = ", ".join(str(trial.classes) for trial in tried)
-        why = f"{best} states have the best {self.criterion} of the numbers tried: {numbers}."
+            starts = replace(starts, init=lambda model, imagined: fitted.estimates)
+        extra = [] if self.interrupted else [fitted.estimates]
+        return fit_states(self.prepared, self.build, plan, starts, self.runner, extra)
+
+    def notes(self) -> list[str]:
         if self.interrupted:
-            why = "interrupted: this is the best of the numbers of states tried so far."
-            warn(why)
-        stopped = self.interrupted or fitted.interrupted
-        return replace(fitted, selection=tried, interrupted=stopped, notes=[*fitted.notes, why])
-
-
-def weighed(fitted: Learned) -> Trial:
-    model: HiddenChain = fitted.model  # type: ignore[assignment]
-    counts = model.nodes.stacked(fitted.counts)
-    height, size = counts.log_likelihood, model.nodes.n_parameters()
-    enough = model.occupied(fitted.counts) >= LEAST_ROWS
-    known = len(fitted.named or ()) if model.links.is_free else model.groups
-    evidence = cheeseman_stutz(model, fitted.imagined, fitted.estimates, counts, known)  # type: ignore[arg-type]
-    return Trial(model.states, height, size, bic(height, size, counts.rows), np.nan, evidence, None, int(enough.sum()))
+            return ["interrupted: this is the best of the numbers of states tried so far."]
+        numbers = ", ".join(map(str, sorted(self.trials)))
+        return [f"{self.best} states have the best {self.criterion} of the numbers tried: {numbers}."]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
+from math import lgamma
 from operator import add
 from typing import Any
 
@@ -14,12 +15,14 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.learn.em import run_em
+from softcount.learn.how_many import NumberSearch
 from softcount.learn.initialise import entropy
 from softcount.learn.prepare import check_reach, read_all
-from softcount.learn.record import Learned
+from softcount.learn.record import Learned, Trial, bic, complete_evidence
 from softcount.learn.search import Search, SearchResult
 from softcount.learn.settings import Plan, em_facts, em_note, plug, retyping, stopped_notes
 from softcount.models.base import Problem
+from softcount.models.declare import DeclaredNet
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Params
 from softcount.networks.network import describe_configuration
@@ -106,6 +109,61 @@ def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
         return search.best_of([[make] for make in makes])
     reached = run_em(problem, makes[0](), plan.stop, plan.watching(1, 1))
     return SearchResult(reached, 1, 1, 0, False, reached.interrupted)
+
+
+# How many categories a hidden node has.
+
+AUTO = "auto"
+MOST_LEVELS = 12
+
+
+class LevelSearch(NumberSearch):
+    """The numbers of categories of a hidden node tried so far, with the networks fitted with them."""
+
+    declared: DeclaredNet
+    hidden: dict[Any, Any]
+    key: Any
+    fit: Callable[..., Learned]
+
+    def candidates(self) -> Iterable[int]:
+        return range(1, MOST_LEVELS + 1)
+
+    def attempt(self, number: int) -> None:
+        declared = replace(self.declared, hidden={**self.hidden, self.key: number})
+        self.fits[number] = found = self.fit(build=declared.build)
+        height, size = found.counts.log_likelihood, found.n_parameters
+        evidence = network_evidence(found) + lgamma(number + 1)
+        short = bic(height, size, found.counts.rows)
+        self.trials[number] = Trial(number, height, size, short, np.nan, evidence, None, number)
+
+
+def fit_hidden_levels(declared: DeclaredNet, fit: Callable[..., Learned]) -> Learned:
+    """Fit a network. Hidden nodes with "auto" categories get, one after another, the number with the most evidence."""
+    unknown = [key for key, levels in declared.hidden.items() if isinstance(levels, str) and levels == AUTO]
+    for key, levels in declared.hidden.items():
+        if isinstance(levels, str) and levels != AUTO:
+            raise DataError(f"hidden: {key!r} has a number of levels, their names, or 'auto', not {levels!r}.")
+    known: dict[Any, Any] = {key: 1 if key in unknown else levels for key, levels in declared.hidden.items()}
+    best: Learned | None = None
+    for key in unknown:
+        search = LevelSearch(declared, known, key, fit)
+        search.run()
+        known[key] = search.best
+        listed = ", ".join(f"{levels}: {trial.evidence:,.1f}" for levels, trial in search.trials.items())
+        best = search.fits[search.best]
+        best = replace(best, notes=[*best.notes, f"{key!r} has {known[key]} levels by evidence ({listed})."])
+    return best or fit(build=declared.build)
+
+
+def network_evidence(learned: Learned) -> float:
+    """Return the log marginal likelihood of the rows: exact if they are complete, else by Cheeseman and Stutz."""
+    nodes = learned.model.nodes
+    counts = nodes.stacked(learned.counts)
+    whole = complete_evidence(learned.model, learned.imagined, learned.estimates, counts)
+    return whole + (learned.log_likelihood or 0.0) - nodes.completed(counts, learned.estimates)
+
+
+# Remarks on a fit.
 
 
 def unseen_notes(net: Net, counts: Counts) -> list[str]:
