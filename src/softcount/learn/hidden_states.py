@@ -99,14 +99,14 @@ def given_state_start(given: Mapping[Any, Any], model: HiddenChain, imagined: Im
     return model.nodes.params({**own, **{leaf.key: shown[leaf.key] for leaf in model.leaves}})
 
 
-def checked_shares(said: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+def checked_shares(given: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Probabilities that sum to one along the last axis; equal ones for None."""
-    if said is None:
+    if given is None:
         return np.full(shape, 1.0 / shape[-1])
     try:
-        found = np.asarray(said, dtype=float)
+        found = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"{what} must be numbers, not {said!r}.") from None
+        raise DataError(f"{what} must be numbers, not {given!r}.") from None
     size = " x ".join(map(str, shape))
     if found.shape != shape or not np.isfinite(found).all() or (found < 0).any():
         raise DataError(f"{what} must be {size} probabilities of 0 or more, not an array of shape {found.shape}.")

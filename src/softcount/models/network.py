@@ -356,8 +356,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def expect(
         self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows, assign: Assign | None = None
     ) -> Counts:
-        hanging, alone = self.split_factors(compiled, ready)
-        found = ready.incomplete.expect(compiled[0], hanging) if self.sizes else Expected([], 0.0, [], 0)
+        factors, alone = self.split_factors(compiled, ready)
+        found = ready.incomplete.expect(compiled[0], factors) if self.sizes else Expected([], 0.0, [], 0)
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(found.counts)}
         shares = iter(found.posteriors)
         for own, scope, params, settled in zip(
@@ -421,8 +421,8 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
         compiled = self.compile(params)
         for part in ready:
-            hanging, _ = self.split_factors(compiled, part)
-            logs = part.incomplete.row_logs(compiled[0], hanging) if self.sizes else np.zeros(0)
+            factors, _ = self.split_factors(compiled, part)
+            logs = part.incomplete.row_logs(compiled[0], factors) if self.sizes else np.zeros(0)
             lost = np.flatnonzero(logs == -np.inf)
             if len(lost):
                 return DataError(

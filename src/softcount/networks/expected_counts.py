@@ -187,8 +187,8 @@ class Parts(Struct, frozen=True):
     pattern: np.ndarray
     """The pattern of each part, ascending, and its `shape`."""
     shape: np.ndarray
-    nodes: np.ndarray
-    """(shapes x nodes): whether a shape has the node."""
+    nodes: list[np.ndarray]
+    """The nodes of each shape."""
 
     @classmethod
     def of(cls, codes: np.ndarray, scopes: Sequence[Scope]) -> Parts:
@@ -196,11 +196,14 @@ class Parts(Struct, frozen=True):
         missing = codes[first] < 0
         pattern, node = np.nonzero(missing)
         label = connected(missing, scopes)[pattern, node]
-        whole, part = np.unique(pattern * codes.shape[1] + label, return_inverse=True)
-        nodes = np.zeros((len(whole), codes.shape[1]), bool)
-        nodes[part, node] = True
-        one, shape = distinct_rows(nodes)
-        return cls(number, missing, whole // max(codes.shape[1], 1), shape, nodes[one])
+        part = pattern * codes.shape[1] + label
+        order = np.argsort(part, kind="stable")
+        part, node = part[order], node[order]
+        starts = np.flatnonzero(np.diff(part, prepend=-1))
+        one, shape = _number_sets(node, starts, codes.shape[1])
+        ends = np.append(starts, len(node))[1:]
+        nodes = [node[start:end] for start, end in zip(starts[one], ends[one], strict=True)]
+        return cls(number, missing, pattern[starts], shape, nodes)
 
     def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the row and the shape of every part of these rows."""
@@ -222,12 +225,12 @@ class Parts(Struct, frozen=True):
             for node, stride in zip(members, strides, strict=True):
                 if stride:
                     touching[node].append((scope, stride))
-        configurations = np.where(self.nodes, np.array(sizes, float), 1.0).prod(axis=1)
+        configurations = np.array([np.asarray(sizes, float)[nodes].prod() for nodes in self.nodes])
         scopes: list[np.ndarray] = [np.zeros(0, np.int64) for _ in configurations]
         offsets: Offsets = [None for _ in configurations]
         used = looked_up = 0
         for shape in np.argsort(configurations, kind="stable").tolist():
-            nodes = np.flatnonzero(self.nodes[shape]).tolist()
+            nodes = self.nodes[shape].tolist()
             place = {scope: at for at, scope in enumerate(sorted({scope for x in nodes for scope, _ in touching[x]}))}
             cost = configurations[shape] * len(place)
             looked_up += cost * times[shape]
@@ -247,6 +250,21 @@ class Parts(Struct, frozen=True):
 
 Offsets = list[np.ndarray | None]
 """(scopes x configurations) of each shape, added to the first cell of a row in each scope."""
+
+
+def _number_sets(members: np.ndarray, starts: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index of each distinct set of numbers below `size`, and for every set its number among them.
+
+    Set i begins at `members[starts[i]]`. Sets are compared by two hashes; if only one is equal, others are drawn.
+    """
+    seed = 0
+    while True:
+        factors = np.random.default_rng(seed).integers(0, 2**64, (2, size), dtype=np.uint64)
+        own, other = (np.add.reduceat(each[members], starts) if len(starts) else each[:0] for each in factors)
+        _, first, again = np.unique(own, return_index=True, return_inverse=True)
+        if np.array_equal(other[first[again]], other):
+            return first, again
+        seed += 1
 
 
 def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:

@@ -264,11 +264,11 @@ def describe_configuration(names: Sequence[Name], levels: Sequence[Sequence[str]
     >>> describe_configuration(["Rain", "Wind"], [("no", "yes"), ("none", "some", "much")], 4)
     " where Rain = 'yes', Wind = 'some'"
     """
-    said = []
+    parts = []
     for name, own in zip(reversed(names), reversed(levels), strict=True):
         configuration, level = divmod(configuration, len(own))
-        said.append(f"{name} = {own[level]!r}")
-    return f" where {', '.join(reversed(said))}" if said else ""
+        parts.append(f"{name} = {own[level]!r}")
+    return f" where {', '.join(reversed(parts))}" if parts else ""
 
 
 def find_bad_row(rows: np.ndarray, tolerance: float) -> tuple[int, str] | None:

@@ -432,14 +432,14 @@ class Questions(Struct, frozen=True, dict=True):
         nodes: Sequence[int] = range(len(self.sizes))
         if of != EVERYTHING:
             asked = {node for scope in of for node in scope}
-            speaking = {node for scope in known.soft for node in scope}
-            nodes = sorted(self.graph.ancestors(asked | speaking | {*known.cut, *known.marked}))
+            with_factor = {node for scope in known.soft for node in scope}
+            nodes = sorted(self.graph.ancestors(asked | with_factor | {*known.cut, *known.marked}))
             if of:
                 families, cut, needed = self.graph.families, set(known.cut), set[int]()
                 free = {node: tuple(member for member in families[node] if member not in cut) for node in nodes}
                 for members, tables in _parts(free, known.soft):
-                    likely = all(self._positive[node] for node in tables) and members.isdisjoint(speaking)
-                    if members & asked or not likely:
+                    possible = all(self._positive[node] for node in tables) and members.isdisjoint(with_factor)
+                    if members & asked or not possible:
                         needed.update(tables)
                 nodes = [node for node in nodes if node in needed]
         root = of[0] if len(of) == 1 and of != EVERYTHING else ()
