@@ -225,7 +225,8 @@ class Parts(Struct, frozen=True):
             for node, stride in zip(members, strides, strict=True):
                 if stride:
                     touching[node].append((scope, stride))
-        configurations = np.array([np.asarray(sizes, float)[nodes].prod() for nodes in self.nodes])
+        levels = np.asarray(sizes, float)
+        configurations = np.array([levels[nodes].prod() for nodes in self.nodes])
         scopes: list[np.ndarray] = [np.zeros(0, np.int64) for _ in configurations]
         offsets: Offsets = [None for _ in configurations]
         used = looked_up = 0
