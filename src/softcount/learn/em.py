@@ -29,6 +29,8 @@ RECENT = 20
 """Number of steps whose slowness is remembered, because steps right after a refused extrapolation underestimate it."""
 NEGLIGIBLE = 1e-8
 """Relative singular value below which a direction is left out of the extrapolation."""
+RIDGE = 1e-10
+"""Added to the squared lengths of directions of several sets, so that nearly equal ones are left alone."""
 MANY = 200_000
 """Number of parameters above which nothing is extrapolated and a sample of them measures the pace: tables of words.
 
@@ -38,85 +40,141 @@ classes took 19 plain steps or 44 with extrapolation.
 SAMPLED = 50_000
 
 
+class Anderson:
+    """Anderson acceleration of one or several sets of parameters at once: (sets x coordinates) points and steps.
+
+    Every set extrapolates its last steps to the point where they would end. With `exact` there is one set, which is
+    solved with all digits; otherwise normal equations solve all sets together.
+    """
+
+    def __init__(self, sets: int, memory: int, exact: bool = False) -> None:
+        self.memory, self.exact = memory, exact
+        self.longest = np.full(sets, 4.0)
+        """The length of an extrapolation, in step lengths, up to which it is trusted."""
+        self.points: np.ndarray | None = None
+        self.steps, self.trusted = np.zeros((sets, 0)), np.zeros(sets, dtype=bool)
+        self.turns: list[np.ndarray] = []
+        self.moves: list[np.ndarray] = []
+        self.known: list[np.ndarray] = []
+
+    def add(self, points: np.ndarray, steps: np.ndarray, weights: np.ndarray, trusted: np.ndarray) -> None:
+        """Record a step from every point. Sets that are not `trusted` refused their point: their history misled."""
+        for known in self.known:
+            known &= trusted
+        self.longest = np.where(trusted, self.longest, np.maximum(self.longest / 2.0, 2.0))
+        if self.points is not None:
+            turns = steps - self.steps
+            new = turns, points - self.points + turns, self.trusted & trusted
+            for kept, one in zip((self.turns, self.moves, self.known), new, strict=True):
+                kept.append(one)
+                del kept[: -self.memory]
+        self.points, self.steps, self.trusted = points, steps, trusted
+        self.heading = steps - self._change_of_steps(weights) if self.turns else steps
+        ahead, along = self.heading * weights, steps * weights
+        self.square = (along * along).sum(axis=1)
+        self.stretch = (ahead * along).sum(axis=1) / np.where(self.square > 0, self.square, 1.0)
+        length = np.sqrt((ahead * ahead).sum(axis=1))
+        there = length > 0
+        self.far = np.where(
+            there, np.minimum(1.0, self.longest * np.sqrt(self.square) / np.where(there, length, 1.0)), 1.0
+        )
+        uphill = (self.stretch > 0) & np.isfinite(length)
+        self.ready: np.ndarray = uphill & self.known[-1] if self.known else np.zeros(len(steps), dtype=bool)
+
+    def _change_of_steps(self, weights: np.ndarray) -> np.ndarray:
+        """Return what the rest of the way adds to a step, if the steps continue to change as they did."""
+        if self.exact:
+            seen, moves = np.concatenate(self.turns) * weights, np.concatenate(self.moves)
+            lengths = np.sqrt((seen * seen).sum(axis=1))
+            lengths[lengths == 0] = 1.0
+            ways = (seen / lengths[:, None]).T
+            shares = np.linalg.lstsq(ways, (self.steps * weights)[0], rcond=NEGLIGIBLE)[0] / lengths
+            return np.asarray(moves.T @ shares)
+        known = np.array(self.known).T  # sets x differences
+        moves = np.array(self.moves).transpose(1, 0, 2)
+        seen = np.array(self.turns).transpose(1, 0, 2) * weights[:, None] * known[..., None]
+        lengths = np.sqrt((seen * seen).sum(axis=2))
+        lengths[lengths == 0] = 1.0
+        seen /= lengths[..., None]
+        square = seen @ seen.transpose(0, 2, 1)
+        own = np.arange(square.shape[1])
+        square[:, own, own] += RIDGE
+        shares = np.linalg.solve(square, seen @ (self.steps * weights)[..., None])[..., 0] / lengths
+        return np.asarray((shares[:, None] @ moves)[:, 0])
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The extrapolated points, at most `longest` step lengths away."""
+        assert self.points is not None
+        return np.asarray(self.points + self.far[:, None] * self.heading)
+
+    def lengthen(self, sets: np.ndarray) -> None:
+        """Trust longer extrapolations of these sets, if the last one was shortened."""
+        self.longest = np.where(sets & (self.far < 1.0), 2.0 * self.longest, self.longest)
+
+    def change(self, change: Callable[[np.ndarray, float], np.ndarray]) -> None:
+        """Change every array that has the sets on its first axis; the number is that of a new set."""
+        self.longest, self.trusted = change(self.longest, 4.0), change(self.trusted, 0.0)
+        self.turns, self.moves, self.known = (
+            [change(part, 0.0) for part in kept] for kept in (self.turns, self.moves, self.known)
+        )
+        if self.points is not None:
+            self.points, self.steps = change(self.points, 0.0), change(self.steps, 0.0)
+
+
 class Extrapolation:
-    """Anderson acceleration: extrapolates the last EM steps and predicts the remaining gain."""
+    """Anderson acceleration of an EM run, with a prediction of the remaining gain."""
 
     def __init__(self, problem: Problem) -> None:
         size = sum(x.groups * x.width * (1 if x.alone else len(x.nodes)) for x in problem.nodes.bundles)
         every = -(-size // SAMPLED) if size > MANY else 1
         self.coordinates = Coordinates(problem.model, problem.imagined, every)
-        self.longest = 4.0
+        self.anderson = Anderson(1, MEMORY, exact=True)
         self._slowness: deque[float] = deque(maxlen=RECENT)
-        self._points: deque[np.ndarray] = deque(maxlen=MEMORY + 1)
-        self._steps: deque[np.ndarray] = deque(maxlen=MEMORY + 1)
-        self._heading = np.zeros(0)
-        self._stretch = 0.0
 
     def memory(self) -> Arrays:
-        points, steps = np.array(self._points), np.array(self._steps)
-        return {"longest": np.array([self.longest]), "slow": np.array(self._slowness), "points": points, "steps": steps}
+        kept = self.anderson
+        arrays = {"longest": kept.longest, "slow": np.array(self._slowness), "steps": kept.steps}
+        arrays |= {"turns": np.array(kept.turns), "moves": np.array(kept.moves)}
+        return arrays if kept.points is None else arrays | {"points": kept.points}
 
     def remember(self, arrays: Arrays) -> None:
-        self.longest = float(arrays["longest"][0])
+        kept = self.anderson
         self._slowness.extend(arrays["slow"].tolist())
-        self._points.extend(arrays["points"])
-        self._steps.extend(arrays["steps"])
+        kept.longest, kept.steps, kept.points = arrays["longest"], arrays["steps"], arrays.get("points")
+        kept.turns, kept.moves = list(arrays["turns"]), list(arrays["moves"])
+        kept.trusted = np.ones(1, dtype=bool)
+        kept.known = [np.ones(1, dtype=bool) for _ in kept.turns]
 
     def add_map(self, here: Params, mapped: Params) -> None:
-        point = self.coordinates.vector(here)
-        step = self.coordinates.vector(mapped) - point
-        weights = self.coordinates.weights(here)
-        self._points.append(point)
-        self._steps.append(step)
-        self._heading = self._where_to(weights)
-        pull = float(((self._heading * weights) * (step * weights)).sum())
-        square = float(((step * weights) ** 2).sum())
-        self._stretch = pull / square if square > 0 else 0.0
-        if self._stretch > 0:
-            self._slowness.append(max(self._stretch, 1.0))
-        length = float(np.sqrt(((self._heading * weights) ** 2).sum()))
-        self._far = min(1.0, self.longest * np.sqrt(square) / length) if length > 0 else 1.0
-
-    def _where_to(self, weights: np.ndarray) -> np.ndarray:
-        """Return the direction to the fixed point, if the steps continue to change as they did."""
-        step = self._steps[-1]
-        if len(self._points) < 2:
-            return step
-        turns = np.diff(np.array(self._steps), axis=0).T
-        moves = np.diff(np.array(self._points), axis=0).T + turns
-        seen = turns * weights[:, None]
-        lengths = np.sqrt((seen * seen).sum(axis=0))
-        lengths[lengths == 0] = 1.0
-        shares = np.linalg.lstsq(seen / lengths, step * weights, rcond=NEGLIGIBLE)[0] / lengths
-        heading: np.ndarray = step - moves @ shares
-        return heading
+        point, weights = self.coordinates.vector(here)[None], self.coordinates.weights(here)[None]
+        self.anderson.add(point, self.coordinates.vector(mapped) - point, weights, np.ones(1, dtype=bool))
+        if self.anderson.stretch[0] > 0:
+            self._slowness.append(max(float(self.anderson.stretch[0]), 1.0))
 
     @property
     def ready(self) -> bool:
-        uphill = len(self._points) > 1 and self._stretch > 0
-        return self.coordinates.whole and uphill and bool(np.isfinite(self._heading).all())
+        return self.coordinates.whole and bool(self.anderson.ready[0])
 
     def gain_left(self, sure: float) -> float:
         """Return the predicted remaining gain, given that of the next step; infinite while the steps still grow.
 
         In a direction in which a step covers the share s of the way, the whole way gains 1 / s times as much.
         """
-        return sure * max(self._slowness) if self._slowness and self._stretch > 0 and len(self._points) > 1 else np.inf
+        shrinking = self._slowness and self.anderson.turns and self.anderson.stretch[0] > 0
+        return sure * max(self._slowness) if shrinking else np.inf
 
     def leap(self, like: Params) -> Params:
-        """Return the extrapolated parameters, at most `longest` step lengths away."""
-        return self.coordinates.params(self._points[-1] + self._far * self._heading, like)
+        return self.coordinates.params(self.anderson.ends[0], like)
 
     def taken(self) -> None:
-        if self._far < 1.0:
-            self.longest *= 2.0
+        self.anderson.lengthen(np.ones(1, dtype=bool))
 
     def refused(self) -> None:
         """Forget all but the last step, because the earlier ones misled."""
-        self.longest = max(self.longest / 2.0, 2.0)
-        for kept in (self._points, self._steps):
-            while len(kept) > 1:
-                kept.popleft()
+        self.anderson.longest = np.maximum(self.anderson.longest / 2.0, 2.0)
+        for kept in (self.anderson.turns, self.anderson.moves, self.anderson.known):
+            kept.clear()
 
 
 # The state of an EM run, and the rules for its steps, its assignment of rows and its end.

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core.counts import Counts
-from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, EMRun, Stop, run_em
+from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, Anderson, EMRun, Stop, run_em
 from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.batched import SideBySide, Statistics
@@ -264,8 +264,6 @@ def as_high(run: StartRun, best: StartRun) -> bool:
 # Initialisations side by side, for models whose scores are matrix products of features.
 
 MEMORY = 6
-RIDGE = 1e-10
-"""Added to the squared lengths of directions, so that nearly equal ones are left alone."""
 ROUNDING = 1e-11
 """Relative fall that is rounding of totals in one double."""
 NEAR = 1e-7
@@ -278,7 +276,7 @@ OFTEN = 4
 """Passes after which the weights of coordinates are computed anew."""
 
 
-PER_SET = {"heights": -np.inf, "arrived": 0.0, "_slowness": 0.0, "_longest": 4.0, "_leapt": 0.0, "_calm": 0.0}
+PER_SET = {"heights": -np.inf, "arrived": 0.0, "_slowness": 0.0, "_leapt": 0.0, "_calm": 0.0}
 """Arrays of a race with one number per set, and the number of a new set."""
 
 
@@ -302,11 +300,7 @@ class Race:
         self.passes = 0
         self._leapt = np.zeros(sets, dtype=bool)
         self._calm = np.zeros(sets, dtype=int)
-        self._longest = np.full(sets, PER_SET["_longest"])
-        self._last: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        self._turns: list[np.ndarray] = []
-        self._moves: list[np.ndarray] = []
-        self._known: list[np.ndarray] = []
+        self._anderson = Anderson(sets, MEMORY)
         self._weights = np.zeros((0, 0))
         self._slowness = np.zeros(sets)
         self._vectors: np.ndarray | None = None
@@ -354,57 +348,24 @@ class Race:
         steps = ends - points
         if self.passes % OFTEN == 0 or len(self._weights) != self.sets:
             self._weights = self.many.weights(self.here)
-        for known in self._known:
-            known &= higher  # the ground was not what the earlier maps made of it
-        self._longest = np.where(higher, self._longest, np.maximum(self._longest / 2, 2.0))
-        if self._last is not None:
-            before, step, known = self._last
-            turns = steps - step
-            for kept, new in (
-                (self._turns, turns), (self._moves, points - before + turns), (self._known, known & higher),
-            ):  # fmt: skip
-                kept.append(new)
-                del kept[:-MEMORY]
-        self._last = points, steps, higher
-        heading, looked = self._heading(steps, self._weights)
-        ahead, along = heading * self._weights, steps * self._weights
-        square = (along * along).sum(axis=1)
-        stretch = (ahead * along).sum(axis=1) / np.where(square > 0, square, 1.0)
-        ready = looked & higher & (stretch > 0)
-        self._slowness = np.maximum(np.maximum(stretch, 1.0), FADING * self._slowness)
+        anderson = self._anderson
+        anderson.add(points, steps, self._weights, higher)
+        ready = anderson.ready
+        self._slowness = np.maximum(np.maximum(anderson.stretch, 1.0), FADING * self._slowness)
         with np.errstate(invalid="ignore"):
-            sure = 0.5 * self.mass * square / np.maximum(1.0, np.abs(self.heights - self.units))
+            sure = 0.5 * self.mass * anderson.square / np.maximum(1.0, np.abs(self.heights - self.units))
             little = ready & (sure * self._slowness <= self.tol) | (sure <= NOTHING * self.tol)
         # The last set left must be as sure of its end as the exact run, whose passes cost several times as much.
         self._calm = np.where(little, self._calm + 1, 0)
         deep = sure * self._slowness * DEEPER <= self.tol
         self.arrived |= self._calm >= np.where(deep | (self.sets > 1), IN_A_ROW, AT_MOST)
         self._vectors = ends if higher.all() or not self.leaping else None
-        length = np.sqrt((ahead * ahead).sum(axis=1))
-        ready &= np.isfinite(length) & ~self.arrived
+        ready = ready & ~self.arrived
         if self.leaping and ready.any():
-            far = np.minimum(1.0, self._longest * np.sqrt(square) / np.where(length > 0, length, 1.0))
-            there = np.where(ready[:, None], points + far[:, None] * heading, ends)
-            leap = self.many.moved(there, self.mapped)
+            leap = self.many.moved(np.where(ready[:, None], anderson.ends, ends), self.mapped)
             self.upcoming = leap if ready.all() else self.many.either(ready, leap, self.mapped)
             self._leapt, self._vectors = ready, None
-            self._longest = np.where(ready & (far < 1.0), 2.0 * self._longest, self._longest)
-
-    def _heading(self, steps: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """From here to the fixed point, and which sets have steps enough to tell."""
-        if not self._turns:
-            return steps, np.zeros(self.sets, dtype=bool)
-        both = np.array(self._known).T  # sets x differences
-        moves = np.array(self._moves).transpose(1, 0, 2)
-        seen = np.array(self._turns).transpose(1, 0, 2) * weights[:, None] * both[..., None]
-        lengths = np.sqrt((seen * seen).sum(axis=2))
-        lengths[lengths == 0] = 1.0
-        seen /= lengths[..., None]
-        square = seen @ seen.transpose(0, 2, 1)
-        own = np.arange(square.shape[1])
-        square[:, own, own] += RIDGE
-        shares = np.linalg.solve(square, seen @ (steps * weights)[..., None])[..., 0] / lengths
-        return steps - (shares[:, None] @ moves)[:, 0], both[:, -1]
+            anderson.lengthen(ready)
 
     def keep(self, places: np.ndarray) -> None:
         many = self.many
@@ -436,12 +397,7 @@ class Race:
         for name, filled in PER_SET.items():
             setattr(self, name, change(getattr(self, name), filled))
         self.traces = [change(heights, -np.inf) for heights in self.traces]
-        self._turns, self._moves, self._known = (
-            [change(part, 0.0) for part in kept] for kept in (self._turns, self._moves, self._known)
-        )
-        if self._last is not None:
-            points, steps, known = self._last
-            self._last = change(points, 0.0), change(steps, 0.0), change(known, 0.0)
+        self._anderson.change(change)
 
     def hopes(self, patience: float) -> np.ndarray:
         """The objective that each set may still reach: `patience` times the gain of its last four passes."""
