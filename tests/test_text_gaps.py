@@ -21,8 +21,9 @@ from softcount.core.twofold import Twofold
 from softcount.evaluate.folds import FoldWords
 from softcount.evaluate.scores import Evaluation, cross_validate
 from softcount.learn.settings import Plan
-from softcount.models.bag_stack import Bag, Pending, SparseRows, regrouped
+from softcount.models.bag_stack import Bag, Pending, SparseRows
 from softcount.models.stacks import Kernels
+from softcount.models.star import rearrange_groups
 from softcount.run.local import Threads
 from softcount.sources import csv_file, documents
 from softcount.table import Kind, Table, open_table
@@ -345,11 +346,11 @@ def test_counts_that_wait_move_to_other_groups_as_others_do(
 ) -> None:
     whole = waiting(0, cut).joined(waiting(cut, 12))
     wanted = np.array([*order[: 3 - lacking]], dtype=np.int64)
-    moved = regrouped(whole, wanted, 3 + room)
+    moved = rearrange_groups(whole, wanted, 3 + room)
     assert isinstance(moved, Pending)
-    assert np.array_equal(moved.value, regrouped(Twofold.of(by_hand(3)), wanted, 3 + room).value)
+    assert np.array_equal(moved.value, rearrange_groups(Twofold.of(by_hand(3)), wanted, 3 + room).value)
     assert moved.shape == moved.value.shape == (3 + room, 4)
-    dropped = regrouped(whole, np.array([-1, 0, 1]), 2)
+    dropped = rearrange_groups(whole, np.array([-1, 0, 1]), 2)
     assert np.array_equal(dropped.value, by_hand(3)[1:])
 
 

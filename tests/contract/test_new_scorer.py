@@ -12,7 +12,7 @@ import softcount as sc
 from softcount.core.formulas import Formula
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import Scorer, register_scorer
-from softcount.models.tiles import Ready
+from softcount.models.star import Ready
 
 
 @register_scorer

@@ -19,7 +19,7 @@ from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import marking_lines
 from softcount.fitted.influence import measure_departures, pool_params, sum_other_groups
 from softcount.models.nodes import Node, refuse_families
-from softcount.models.tiles import TILE
+from softcount.models.star import TILE
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import write_cell

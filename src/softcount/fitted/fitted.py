@@ -21,7 +21,7 @@ from softcount.fitted.influence import measure_departures, measure_known_influen
 from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
 from softcount.models.nodes import refuse_families
-from softcount.models.tiles import TILE
+from softcount.models.star import TILE
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key

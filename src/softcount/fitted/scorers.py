@@ -15,8 +15,7 @@ from softcount.families.base import IMPOSSIBLE
 from softcount.fitted.calibration import Calibration
 from softcount.models.bag_stack import Bag
 from softcount.models.nodes import Node
-from softcount.models.star import begin_scores
-from softcount.models.tiles import TILE, Ready, rows_of
+from softcount.models.star import TILE, Ready, begin_scores, rows_of
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key

@@ -19,9 +19,8 @@ from softcount.fitted.explain import runner_up
 from softcount.fitted.fitted import Fitted, complete_names
 from softcount.learn.record import Learned
 from softcount.models.base import DeadEnd
-from softcount.models.hidden_chain import CompiledChain, HiddenChain
+from softcount.models.hidden_chain import CompiledChain, HiddenChain, PathRows
 from softcount.models.nodes import Imagined
-from softcount.models.tiles import PathRows
 from softcount.run.local import Runner
 from softcount.run.rows import runs_of
 from softcount.sequences import Sequences

@@ -23,8 +23,8 @@ from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.settings import Plan, given_params, plug, retyping
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
+from softcount.models.hidden_chain import PathRows
 from softcount.models.nodes import Imagined, Params
-from softcount.models.tiles import PathRows
 from softcount.run.local import Runner
 from softcount.sequences import Sequences
 from softcount.table import Table

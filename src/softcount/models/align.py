@@ -13,10 +13,10 @@ from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts
 from softcount.core.twofold import Twofold
 from softcount.errors import DataError
-from softcount.models.bag_stack import regrouped
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Node
+from softcount.models.star import rearrange_groups
 from softcount.priors import Older
 from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
@@ -44,7 +44,7 @@ def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> C
         order = np.array([where.get(name, -1) for name in fitted.classes])
     elif fitted.model.groups != model.groups:
         raise DataError(f"the model has {fitted.model.groups} groups, but {model.groups} are wanted.")
-    arrays: dict[Hashable, Twofold] = {ROOT: regrouped(fitted.counts.arrays[ROOT], order, model.groups)}
+    arrays: dict[Hashable, Twofold] = {ROOT: rearrange_groups(fitted.counts.arrays[ROOT], order, model.groups)}
     own = {leaf.key: leaf for leaf in fitted.model.leaves}
     for leaf in model.leaves:
         if leaf.key in own:
@@ -52,7 +52,7 @@ def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> C
             moved = leaf.family.moved(stats, was.family, was.setting, leaf.setting)
         else:
             moved = Twofold.of(np.zeros((fitted.model.groups, leaf.family.width(leaf.setting))))
-        arrays[leaf.key] = regrouped(moved, order, model.groups)
+        arrays[leaf.key] = rearrange_groups(moved, order, model.groups)
     return Counts(arrays, fitted.counts.rows, fitted.counts.log_likelihood, fitted.counts.notes)
 
 

@@ -222,18 +222,5 @@ class Pending(Twofold):
         return self.size[::-1]
 
 
-def regrouped(array: Twofold, order: np.ndarray, groups: int) -> Twofold:
-    """Move group g to `order[g]` among `groups`; a negative order drops it."""
-    if len(order) == array.shape[0] == groups and (order == np.arange(groups)).all():
-        return array
-    if isinstance(array, Pending):
-        return array.regrouped(order, groups)
-    hi, lo = np.zeros((2, groups, *array.shape[1:]))
-    have = min(len(order), array.shape[0])
-    kept = np.flatnonzero(order[:have] >= 0)
-    hi[order[kept]], lo[order[kept]] = array.hi[kept], array.lo[kept]
-    return array.alike(hi, lo)
-
-
 def _abreast(weights: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(weights.T)

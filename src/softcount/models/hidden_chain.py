@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from importlib import import_module
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,8 +21,7 @@ from softcount.families import Params as Own
 from softcount.models.base import Assign, DeadEnd, Model, register_model
 from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Kernels
-from softcount.models.star import Star, scratch
-from softcount.models.tiles import TILE, PathRows, portions_of, rows_of
+from softcount.models.star import TILE, Ready, Star, rows_of, scratch
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
@@ -345,3 +344,68 @@ def _levels(node: Node, states: int) -> tuple[int, ...]:
     if not levels or not all(type(x) is int and 0 <= x < states for x in levels) or len(set(levels)) < len(levels):
         raise ModelFileError(f"what comes in {node.key!r} is {levels!r:.80}, which are not some of {states} states.")
     return tuple(levels)  # type: ignore[arg-type]
+
+
+# Prepared sequences.
+
+SEQUENCE_PORTION = 8192
+"""Steps of whole sequences that form one part of the work."""
+
+
+class PathRows(Struct, frozen=True):
+    """Prepared sequences: their rows, the borders between them, the weight of each, and the number of the first."""
+
+    rows: Ready
+    borders: np.ndarray
+    weights: np.ndarray | None
+    first: int
+
+    @classmethod
+    def of(cls, rows: Ready, chunk: Chunk) -> PathRows:
+        """Return the prepared rows of a chunk as the sequences that its borders part."""
+        borders = np.zeros(1, np.int64) if chunk.borders is None else chunk.borders
+        weights = None if chunk.weights is None else np.ascontiguousarray(chunk.weights[borders])
+        return cls(rows, np.append(borders, chunk.n_rows).astype(np.int64), weights, 0)
+
+    @property
+    def start(self) -> int:
+        return self.rows.start
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        return self.rows.labels
+
+    def shortened(self, rows: int) -> PathRows:
+        """Return the sequences, or only this many steps of a single long sequence."""
+        if self.n_rows <= rows:
+            return self
+        weights = None if self.weights is None else self.weights[:1]
+        return PathRows(self.rows.cut(0, rows), np.array([0, rows], np.int64), weights, self.first)
+
+    def heavier(self, factor: float) -> PathRows:
+        each = np.ones(len(self.borders) - 1) if self.weights is None else self.weights
+        rows = np.ones(self.n_rows) if self.rows.weights is None else self.rows.weights
+        return replace(self, weights=each * factor, rows=replace(self.rows, weights=rows * factor))
+
+
+def portions_of(part: PathRows) -> list[PathRows]:
+    """Split a part between sequences into pieces of about `SEQUENCE_PORTION` steps."""
+    if part.n_rows <= SEQUENCE_PORTION:
+        return [part]
+    cuts, borders = [0], part.borders
+    while cuts[-1] < len(borders) - 1:
+        fits = int(np.searchsorted(borders, borders[cuts[-1]] + SEQUENCE_PORTION, "right")) - 1
+        cuts.append(max(cuts[-1] + 1, fits))
+    return [
+        PathRows(
+            part.rows.cut(int(borders[a]), int(borders[b])),
+            borders[a : b + 1] - borders[a],
+            None if part.weights is None else part.weights[a:b],
+            part.first,
+        )
+        for a, b in pairwise(cuts)
+    ]

@@ -21,8 +21,7 @@ from softcount.models.base import Assign, Model, register_model
 from softcount.models.nodes import Node, Nodes, Params
 from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.stacks import Kernels, Stack
-from softcount.models.star import stack_apart
-from softcount.models.tiles import end_to_end, rows_of
+from softcount.models.star import end_to_end, rows_of, stack_apart
 from softcount.networks.expected_counts import Expected, IncompleteRows
 from softcount.networks.network import Graph
 from softcount.table.chunk import Chunk
