@@ -134,7 +134,7 @@ def test_separated_evidence_changes_nothing() -> None:
         network = random_enumerated(rng)
         names = network.graph.names
         one, other, *given = (int(node) for node in rng.permutation(len(names))[:4])
-        if not network.graph.separated(names[one], names[other], [names[node] for node in given]):
+        if not network.graph.is_separated(names[one], names[other], [names[node] for node in given]):
             continue
         codes = np.full((2, len(names)), -1)
         codes[:, given] = random_codes(rng, [network.sizes[node] for node in given], 1, 0.0)

@@ -358,7 +358,7 @@ def alike(one: BayesNet, other: BayesNet) -> None:
 def test_holes_of_more_rows_are_shared_out_as_the_network_so_far_says(seed: int) -> None:
     rng, edges, table = drawn(seed, 120)
     net, more = BayesNet(edges).fit(table[:70]), holed(rng, table[70:], 0.3)
-    added = net.counts_ + net.fitted_.counted(net.fitted_.table(more))
+    added = net.counts_ + net.fitted_.count(net.fitted_.table(more))
     found = BayesNet(edges).fit(table[:70]).partial_fit(more).counts_
     for name in net.nodes:
         np.testing.assert_allclose(found.arrays[name].value, added.arrays[name].value, rtol=1e-8, atol=1e-8)

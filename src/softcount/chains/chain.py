@@ -207,7 +207,7 @@ class ChainShape(Struct, frozen=True):
     def irreducible(self) -> bool:
         return int(self.classes.max(initial=0)) == 0
 
-    def described(self) -> str:
+    def describe(self) -> str:
         if not self.irreducible:
             number = int(self.classes.max()) + 1
             ends = "1 of them is" if len(self.closed) == 1 else f"{len(self.closed)} of them are"
@@ -218,7 +218,7 @@ class ChainShape(Struct, frozen=True):
 def shape_of(possible: np.ndarray) -> ChainShape:
     """Return the shape of a chain, given the (before x after) matrix of possible transitions.
 
-    >>> shape_of(np.array([[0, 1], [1, 0]], dtype=bool)).described()
+    >>> shape_of(np.array([[0, 1], [1, 0]], dtype=bool)).describe()
     'irreducible, periodic with period 2'
     """
     graph = sparse.csr_matrix(possible)

@@ -146,7 +146,7 @@ class ContextLevel(Struct, frozen=True, eq=False):
         kept = np.abs(counts) > 1e-9 * max(1.0, float(np.abs(counts).max(initial=0.0)))
         return ContextLevel(found[kept], counts[kept])
 
-    def without_oldest(self, base: int, back: int) -> tuple[ContextLevel, ContextLevel]:
+    def drop_oldest(self, base: int, back: int) -> tuple[ContextLevel, ContextLevel]:
         """Drop the oldest step of each context: return counts of steps, and numbers of distinct longer contexts."""
         short = self.keys % base**back
         found, counts, kinds = summed(short, self.counts, np.ones(len(short)))
@@ -182,10 +182,10 @@ class ContextCounts(Struct, frozen=True, eq=False):
     def __sub__(self, other: ContextCounts) -> ContextCounts:
         return self.__add__(other, -1.0)
 
-    def shorter(self, order: int) -> ContextCounts:
+    def shorten(self, order: int) -> ContextCounts:
         return replace(self, levels=self.levels[: order + 1])
 
-    def renamed(self, places: np.ndarray, symbols: int) -> ContextCounts:
+    def rename(self, places: np.ndarray, symbols: int) -> ContextCounts:
         """Convert the counts to another alphabet: `places[i]` is the new digit of symbol i + 1."""
         new = Alphabet(symbols, self.alphabet.ends)
         new.check_order(self.order)
@@ -204,7 +204,7 @@ class ContextCounts(Struct, frozen=True, eq=False):
         """Count the steps that have no longer context: those at the start of a sequence and after gaps."""
         if back == self.order:
             return self.levels[back]
-        longer, _ = self.levels[back + 1].without_oldest(self.alphabet.base, back + 1)
+        longer, _ = self.levels[back + 1].drop_oldest(self.alphabet.base, back + 1)
         return self.levels[back].plus(longer, -1.0)
 
 
@@ -379,7 +379,7 @@ def shared_levels(counts: ContextCounts) -> list[ContextLevel]:
     """Return the Kneser-Ney counts: steps for the longest contexts, else the number of longer contexts, plus starts."""
     levels = [counts.levels[-1]]
     for back in range(counts.order - 1, -1, -1):
-        _, kinds = levels[0].without_oldest(counts.alphabet.base, back + 1)
+        _, kinds = levels[0].drop_oldest(counts.alphabet.base, back + 1)
         levels.insert(0, kinds.plus(counts.starting(back)))
     return levels
 

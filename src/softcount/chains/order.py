@@ -55,7 +55,7 @@ def best_order(
     else:
         whole = count_contexts(codes, starts, alphabet, longest, weights)
         evidence = lambda order: flat_evidence(  # noqa: E731
-            whole.shorter(order), np.maximum(prior(whole.shorter(order)), 1e-300)
+            whole.shorten(order), np.maximum(prior(whole.shorten(order)), 1e-300)
         )
     found: dict[int, float] = {}
     for order in range(min(longest, LONGEST) + 1):

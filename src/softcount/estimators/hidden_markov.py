@@ -276,7 +276,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return self
 
     def _counted(self, X: Any, sample_weight: Any) -> Counts:
-        found: Counts = reduce(add, self._ask(X, FittedStates.counted, sample_weight)[1])
+        found: Counts = reduce(add, self._ask(X, FittedStates.count, sample_weight)[1])
         return found
 
     # -- what was learned
@@ -374,7 +374,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         >>> model.predict([[1.0, 1.1, 9.0, None]])
         [array([0, 0, 1, 1])]
         """
-        sequences, found = self._ask(X, FittedStates.best)
+        sequences, found = self._ask(X, FittedStates.best_paths)
         return _split(sequences, self.states_[np.concatenate([path for path, _ in found])])
 
     def predict_proba(self, X: Any, filtered: bool = False) -> list[np.ndarray]:
@@ -400,7 +400,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
                [0.49, 0.51],
                [0.  , 1.  ]])
         """
-        question = (lambda fitted, part: fitted.filtered(part)[0]) if filtered else FittedStates.smoothed
+        question = (lambda fitted, part: fitted.filter(part)[0]) if filtered else FittedStates.smooth
         sequences, found = self._ask(X, question)
         return _split(sequences, np.concatenate(found))
 

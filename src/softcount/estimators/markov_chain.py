@@ -332,7 +332,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         symbols = in_order(list(dict.fromkeys([*mine.levels, *theirs.levels])))
         digit = {symbol: at for at, symbol in enumerate(symbols, start=1)}
         first, second = (
-            part.renamed(np.array([digit[symbol] for symbol in spec.levels]), len(symbols))
+            part.rename(np.array([digit[symbol] for symbol in spec.levels]), len(symbols))
             for part, spec in ((self.counts_, mine), (counts, theirs))
         )
         self.schema_ = self.schema_.with_field(replace(mine, levels=tuple(symbols), wide=len(symbols) > NARROW_LEVELS))
@@ -543,7 +543,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         if self.order == "variable":
             kept = sum(len(level.contexts) for level in self.predictions_.levels)
             notes.append(f"{kept:,} contexts are distinguished, of up to {self.predictions_.order} steps")
-        return [*notes, f"transitions that were met: {self.shape_.described()}"]
+        return [*notes, f"transitions that were met: {self.shape_.describe()}"]
 
     symbols_: list[Any] = attribute(
         lambda schema: list(schema.used[0].levels), "Symbols of the alphabet, in order.", "schema_"

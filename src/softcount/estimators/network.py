@@ -379,7 +379,7 @@ class BayesNet(EmEstimator, TableEstimator):
             y = fitted.target
         codes = None if y is None else self._label_codes(y, X)
         table = fitted.table(data, labels=codes, weights=inputs.weights_of(sample_weight, data))
-        return fitted.counted(table)
+        return fitted.count(table)
 
     def _label_codes(self, y: Any, X: Any) -> np.ndarray:
         labels = inputs.labels_from(X, y)
@@ -740,7 +740,7 @@ class BayesNet(EmEstimator, TableEstimator):
         (True, False)
         """
         known = [given] if isinstance(given, str) else list(given)
-        return self._fitted.net.graph.separated(a, b, known)
+        return self._fitted.net.graph.is_separated(a, b, known)
 
     def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence[Key]:
         """Test whether two columns are independent given others, by the rows and not by the graph.

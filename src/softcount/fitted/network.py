@@ -354,7 +354,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             return np.ones((evidence.rows, 1))
         return self.questions.posterior(scope, evidence).reshape(evidence.rows, -1)
 
-    def counted(self, table: Table) -> Counts:
+    def count(self, table: Table) -> Counts:
         total: Counts | None = None
         for task in table.tasks():
             ready = self.net.prepare(task())

@@ -127,7 +127,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         except DeadEnd as end:
             raise end.at(sequences.place(end.row)) from None
 
-    def best(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
+    def best_paths(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
         """Return the most probable path of every sequence (Viterbi) and its log-probability with the observations."""
         own = self.compiled
         path, logs = self.chain.paths.best_paths(
@@ -136,14 +136,14 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         self._refuse(part, logs)
         return path, logs + np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
 
-    def smoothed(self, part: PathRows) -> np.ndarray:
+    def smooth(self, part: PathRows) -> np.ndarray:
         """Return the (steps x states) probabilities of each state given the whole sequence."""
         own = self.compiled
         found = self.chain.scores(own, part)
         self._refuse(part, self.chain.paths.expect_paths(found, part.borders, None, own.first, own.following)[0])
         return found
 
-    def filtered(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
+    def filter(self, part: PathRows) -> tuple[np.ndarray, np.ndarray]:
         """Return the (steps x states) probabilities given the steps so far, and each step's log-probability."""
         own = self.compiled
         found = self.chain.scores(own, part)
@@ -151,7 +151,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         self._refuse(part, heights)
         return found, heights + part.rows.base
 
-    def predicted(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
+    def predict_ahead(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
         """Return the (steps x states) probabilities of each state given the previous steps only."""
         found = np.empty_like(filtered)
         found[1:] = filtered[:-1] @ self.transitions
@@ -160,13 +160,13 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     def sequence_logs(self, part: PathRows) -> np.ndarray:
         """Return the log-probability of every sequence of a part; a log-density if there are numeric columns."""
-        return np.add.reduceat(self.filtered(part)[1], part.borders[:-1])
+        return np.add.reduceat(self.filter(part)[1], part.borders[:-1])
 
     def _refuse(self, part: PathRows, logs: np.ndarray) -> None:
         if not np.isfinite(logs).all():
             raise self.chain.impossible(self.estimates, [part])
 
-    def counted(self, part: PathRows) -> Counts:
+    def count(self, part: PathRows) -> Counts:
         found = self.chain.expect(self.compiled, part)
         self._refuse(part, np.array([found.log_likelihood]))
         return self.chain.nodes.unstacked(self.chain.gathered(found))
@@ -192,8 +192,8 @@ def explain_states(fitted: FittedStates, part: PathRows, against: int | None) ->
     The contributions add up exactly to the log-odds of the state against the runner-up, or against `against` if given.
     All probabilities are given the whole sequence.
     """
-    members = fitted.smoothed(part)
-    predicted = fitted.predicted(part, fitted.filtered(part)[0])
+    members = fitted.smooth(part)
+    predicted = fitted.predict_ahead(part, fitted.filter(part)[0])
     rows, state = np.arange(part.n_rows), members.argmax(axis=1)
     other = runner_up(members, state) if against is None else np.full(part.n_rows, against)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -215,8 +215,8 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
     With r the filtered and f the predicted state probabilities, the surprise of a step splits exactly into KL(r, f) and
     the contribution of each column in its states. From each part its entropy averaged over f is subtracted.
     """
-    members, _ = fitted.filtered(part)
-    predicted = fitted.predicted(part, members)
+    members, _ = fitted.filter(part)
+    predicted = fitted.predict_ahead(part, members)
     with np.errstate(divide="ignore", invalid="ignore"):
         rare = np.where(members > 0, xlogy(members, members) - xlogy(members, predicted), 0.0).sum(axis=1)
     found: dict[Any, np.ndarray] = {STATE: rare - entr(predicted).sum(axis=1)}
@@ -233,7 +233,7 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
 
 def forecast_states(fitted: FittedStates, part: PathRows, steps: int) -> np.ndarray:
     """Return the (sequences x steps x states) probabilities of each state in the next steps."""
-    here = fitted.filtered(part)[0][part.borders[1:] - 1]
+    here = fitted.filter(part)[0][part.borders[1:] - 1]
     found = np.empty((len(here), steps, fitted.n_states))
     for step in range(steps):
         here = here @ fitted.transitions

@@ -25,7 +25,7 @@ class Graph(Struct, frozen=True, dict=True):
     >>> rain = Graph.of([("Rain", "Wet"), ("Sprinkler", "Wet")])
     >>> rain.names, rain.parents
     (('Rain', 'Wet', 'Sprinkler'), ((), (0, 2), ()))
-    >>> rain.separated("Rain", "Sprinkler"), rain.separated("Rain", "Sprinkler", ["Wet"])
+    >>> rain.is_separated("Rain", "Sprinkler"), rain.is_separated("Rain", "Sprinkler", ["Wet"])
     (True, False)
     """
 
@@ -93,7 +93,7 @@ class Graph(Struct, frozen=True, dict=True):
         """Return these nodes and all their ancestors."""
         return reach(self.parents, nodes)
 
-    def separated(self, a: Name | Iterable[Name], b: Name | Iterable[Name], given: Iterable[Name] = ()) -> bool:
+    def is_separated(self, a: Name | Iterable[Name], b: Name | Iterable[Name], given: Iterable[Name] = ()) -> bool:
         """Return whether the graph implies that a and b are independent given `given` (d-separation).
 
         The test moralises the graph of the ancestors of all these nodes. It then looks for a path from a to b that
