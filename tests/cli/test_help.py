@@ -47,7 +47,7 @@ def test_every_command_explains_itself_with_an_example(name):
 
 
 def test_the_help_of_fit_fits_on_a_screen_and_says_how_to_see_the_rest():
-    page = CliRunner().invoke(main, ["fit", "--help"], terminal_width=100).stdout
+    page = CliRunner().invoke(main, ["fit", "--help"], terminal_width=80).stdout
     assert len(page.splitlines()) <= 45
     headings = [line for line in page.splitlines() if line and not line.startswith(" ")][1:]
     assert headings == ["Task:", "Columns:", "Evaluation:", "Model:", "Examples:"]

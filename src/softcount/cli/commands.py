@@ -40,7 +40,7 @@ from softcount.core.lazy import lazy_function
 from softcount.export import DIALECTS
 
 Groups = Mapping[str, Sequence[click.Option]]
-HIDDEN = ("Networks", "Sequences", "Text columns", "File format", "Large data", "Output", "Help")
+HIDDEN = ("Naive Bayes", "Networks", "Sequences", "Text columns", "File format", "Large data", "Output", "Help")
 """Groups of options that `--help` leaves out and `--help-all` shows."""
 SHARED: Groups = {
     "Sequences": SEQUENCES, "File format": (*FORMAT, DOCUMENT), "Output": (DIGITS, JSON, *VERBOSITY_OPTIONS)
@@ -120,7 +120,7 @@ class Command(click.Command):
                 formatter.write_paragraph()
                 formatter.write_text(part.replace("\n", " "))
         else:
-            hidden = ", ".join(heading.lower() for heading in HIDDEN if heading in self.groups)
+            hidden = ", ".join(heading[0].lower() + heading[1:] for heading in HIDDEN if heading in self.groups)
             formatter.write_paragraph()
             formatter.write(f"  More ({hidden}): {ctx.command_path} --help-all\n")
 
@@ -231,7 +231,7 @@ FIT_GROUPS = {
     "Task": (
         option("--target COL", "The column to predict. Without it, classes are found."),
         option(
-            "--classes N|auto", "Number of classes to find (without --target).", parameter="n_components", unset="auto"
+            "--classes N|auto", "Number of classes to find.", parameter="n_components", unset="auto"
         ),
         option(
             "--model NAME",
@@ -245,7 +245,7 @@ FIT_GROUPS = {
         NETWORK_OPTIONS[0],
         CHAIN_OPTIONS[0],
         output_option("The model file.", unset="DATA's name with .sc"),
-        option("--full", "Print everything: all columns, models tried, classes, notes."),
+        option("--full", "Print all columns, models tried, classes, notes."),
     ),
     "Columns": (
         KIND,
@@ -278,6 +278,8 @@ FIT_GROUPS = {
         option("--estimate NAME", parameter="estimate", default="mean",
                help="Estimate of the parameters: ml, map, mean, predictive. Maximum likelihood, posterior mode, "
                "posterior mean, or the predictive density."),
+    ),
+    "Naive Bayes": (
         option("--calibrate NAME", parameter="calibration",
                help="Correct the probabilities of naive Bayes: temperature, isotonic. Learned by cross-validation: one "
                "temperature, or a curve for every class."),
