@@ -18,6 +18,7 @@ from softcount.core.lazy import pa
 from softcount.densities.density import ColumnDensity
 from softcount.densities.kernels import WeightedPoints, named_kernel, reflection_of
 from softcount.errors import DataError
+from softcount.estimators.docstrings import document_methods
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
 from softcount.fitted.explain import make_nomogram, most_separating, normal_plane, normal_planes
@@ -95,6 +96,15 @@ figure_ : matplotlib Figure
 """Sections that the documentation of every display has, in front of See Also."""
 
 
+ARGUMENTS = {
+    "estimator": ("estimator", "A fitted model."),
+    "X": ("object", "Not used."),
+    "n": ("int", "Number of columns."),
+    "ax": ("matplotlib Axes", "Axes to draw on; None makes new ones."),
+}
+"""Parameters of the methods of displays, see `estimators.docstrings`."""
+
+
 class Display:
     """A table of numbers, and the chart that draws it."""
 
@@ -105,6 +115,7 @@ class Display:
     def __init_subclass__(cls) -> None:
         before, see, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also\n")
         cls.__doc__ = before.rstrip() + "\n" + PARTS_OF_DISPLAYS + see + after
+        document_methods(cls, ARGUMENTS, "The display, drawn.")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.table.num_rows:,} rows: {', '.join(self.table.column_names)}>"
@@ -168,17 +179,6 @@ class InfluenceDisplay(Display):
         ----------
         estimator : estimator
             A fitted model with classes.
-        X : object, default=None
-            Not used.
-        n : int, default=20
-            Number of columns.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        InfluenceDisplay
-            The display, drawn.
         """
         table = arrow_of(estimator.summary("column")).slice(0, n)
         names, values = _columns(table, "column", "influence")
@@ -225,13 +225,6 @@ class ExplanationDisplay(Display):
             The row to explain, counted from 0.
         against : class, default=None
             The class to compare with.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        ExplanationDisplay
-            The display, drawn.
         """
         parts = arrow_of(estimator.explain(X, against=against))
         if not 0 <= row < len(parts):
@@ -277,19 +270,10 @@ class AnomalyDisplay(Display):
 
         Parameters
         ----------
-        estimator : estimator
-            A fitted model.
         X : table, default=None
             Rows.
         n : int, default=10
             Number of rows.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        AnomalyDisplay
-            The display, drawn.
         """
         table = arrow_of(estimator.anomalies(X, n=n))
         rows, scores, reasons = _columns(table, "row", "score", "reasons")
@@ -332,19 +316,10 @@ class MarkingWordsDisplay(Display):
         ----------
         estimator : estimator
             A fitted model of text.
-        X : object, default=None
-            Not used.
         n : int, default=8
             Number of words of each class.
         key : column, default=None
             The column of text, if there are several.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        MarkingWordsDisplay
-            The display, drawn.
         """
         table = arrow_of(estimator.marking_words(key, n=n))
         names, words, odds = _columns(table, "class", "word", "log_odds")
@@ -381,17 +356,6 @@ class ProfileDisplay(Display):
         ----------
         estimator : estimator
             A fitted model with classes.
-        X : object, default=None
-            Not used.
-        n : int, default=20
-            Number of columns.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        ProfileDisplay
-            The display, drawn.
         """
         kept = set(arrow_of(estimator.summary("column")).slice(0, n).column("column").to_pylist())
         lines = arrow_of(estimator.summary("class and column"))
@@ -434,17 +398,8 @@ class SelectionDisplay(Display):
         ----------
         estimator : Mixture, GaussianMixture or HiddenMarkov
             A model fitted with "auto" as the number of classes or states.
-        X : object, default=None
-            Not used.
         criterion : str, default=None
             A column of `selection_`; None is the criterion of the model.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        SelectionDisplay
-            The display, drawn.
         """
         if estimator.selection_ is None:
             raise DataError("the number of classes was given, so there is nothing to compare: fit with 'auto'.")
@@ -486,15 +441,6 @@ class TraceDisplay(Display):
         ----------
         estimator : estimator
             A fitted mixture, k-means or hidden Markov model.
-        X : object, default=None
-            Not used.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        TraceDisplay
-            The display, drawn.
         """
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
@@ -536,17 +482,8 @@ class DensityDisplay(Display):
         ----------
         estimator : estimator
             A fitted naive Bayes model or mixture.
-        X : object, default=None
-            Not used.
         column : column
             The column to draw.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        DensityDisplay
-            The display, drawn.
         """
         shape, names = column_shape(estimator.fitted_, column), estimator.fitted_.names
         values = list(shape.points) if shape.levels is None else list(shape.levels)
@@ -591,13 +528,6 @@ class EllipseDisplay(Display):
             Rows to draw as points.
         columns : tuple of two int, default=None
             Places of the columns; None takes those that separate the components best.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        EllipseDisplay
-            The display, drawn.
         """
         fitted = estimator.fitted_
         keys = [spec.key for spec in fitted.schema.fields]
@@ -655,13 +585,6 @@ class BoundaryDisplay(Display):
             Rows that give the range of both columns.
         columns : tuple of two columns, default=(0, 1)
             By place in an array, by name in a frame.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        BoundaryDisplay
-            The display, drawn.
         """
         if X is None:
             raise DataError("the range to draw is that of X: give the rows, BoundaryDisplay.from_estimator(model, X).")
@@ -708,15 +631,6 @@ class NetworkDisplay(Display):
         ----------
         estimator : estimator
             A fitted `BayesNet`.
-        X : object, default=None
-            Not used.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        NetworkDisplay
-            The display, drawn.
         """
         edges = [(str(a), str(b)) for a, b in estimator.edges_]
         table = pa.table({"parent": [a for a, _ in edges], "child": [b for _, b in edges]})
@@ -756,19 +670,8 @@ class NomogramDisplay(Display):
         ----------
         estimator : estimator
             A fitted `NaiveBayes`.
-        X : object, default=None
-            Not used.
         classes : tuple of two classes, default=None
             The classes to compare; None takes the first two.
-        n : int, default=12
-            Number of columns.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        NomogramDisplay
-            The display, drawn.
         """
         fitted = estimator.fitted_
         found = make_nomogram(fitted)
@@ -818,13 +721,6 @@ class PriorDisplay(Display):
             The distributions. Of a mean and a variance, the density of the mean is drawn.
         names : sequence of str, default=()
             A name for each, instead of its parameters.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        PriorDisplay
-            The display, drawn.
         """
         shown = _named_priors(priors, names)
         if not shown:
@@ -905,15 +801,6 @@ class SimplexDisplay(Display):
             Names of the categories.
         n_samples : int, default=1000
             Number of points.
-        random_state : int, default=0
-            Seed of the draws.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        SimplexDisplay
-            The display, drawn.
         """
         if not isinstance(prior, Dirichlet) or np.shape(prior.alpha) != (3,) or len(names) != 3:
             raise DataError(f"the triangle is for a Dirichlet of three shares, not {prior!r}.")
@@ -968,19 +855,10 @@ class KernelDensityDisplay(Display):
         ----------
         estimator : KernelDensity
             A fitted density of one column.
-        X : object, default=None
-            Not used.
         bandwidths : sequence, default=()
             Further bandwidths, or rules for them, to draw the rows with.
         kernels : bool, default=None
             Whether the kernel of every row is drawn; None draws them if there are at most 30 rows.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        KernelDensityDisplay
-            The display, drawn.
         """
         first = estimator._density
         if not isinstance(first, ColumnDensity):
@@ -1038,15 +916,6 @@ class HistogramDisplay(Display):
         ----------
         estimator : Histogram
             A fitted histogram.
-        X : object, default=None
-            Not used.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        HistogramDisplay
-            The display, drawn.
         """
         edges, width = estimator.edges_, np.diff(estimator.edges_)
         heights = estimator.probabilities_ / width
@@ -1087,13 +956,6 @@ class ClusterDisplay(Display):
             A fitted clustering of two columns.
         X : array or DataFrame of shape (n_rows, 2)
             Rows.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        ClusterDisplay
-            The display, drawn.
         """
         centres, rows = estimator.cluster_centers_, np.asarray(X, dtype=float)
         if centres.shape[1] != 2 or rows.ndim != 2 or rows.shape[1] != 2:
@@ -1152,15 +1014,6 @@ class LowerBoundDisplay(Display):
         ----------
         estimator : Mixture or GaussianMixture
             A mixture fitted with `half_steps=True`.
-        X : object, default=None
-            Not used.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        LowerBoundDisplay
-            The display, drawn.
         """
         trace = np.asarray(estimator.trace_, dtype=float)
         if not getattr(estimator, "half_steps", False) or len(trace) < 3:
@@ -1213,13 +1066,6 @@ class LearningCurveDisplay(Display):
             Names of the classifiers to draw; all by default.
         measure : {"log_loss", "accuracy"}, default="log_loss"
             The figure to draw.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        LearningCurveDisplay
-            The display, drawn.
         """
         curves = comparison.curves
         if curves is None:
@@ -1264,13 +1110,6 @@ class ReliabilityDisplay(Display):
             Rows.
         y : array-like
             Their labels.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, drawn.
         """
         return cls.from_evaluation(estimator.evaluate(X, y), ax=ax)
 
@@ -1282,13 +1121,6 @@ class ReliabilityDisplay(Display):
         ----------
         evaluation : Evaluation
             What the `evaluate` of a classifier returned.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes new ones.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, drawn.
         """
         bins = evaluation.reliability
         columns = ("low", "high", "rows", "stated", "right")

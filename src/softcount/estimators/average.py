@@ -17,6 +17,7 @@ from softcount.bayes.evidence import class_evidence, stacking_weights, with_plai
 from softcount.core.special import log_of, log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
+from softcount.estimators.docstrings import document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
@@ -379,11 +380,6 @@ class ModelAverage:
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-density of each row under the weighted sum of the members' densities.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_rows,)
@@ -396,11 +392,6 @@ class ModelAverage:
     def log_likelihood(self, X: Any) -> float:
         """Return the log-likelihood of all rows together.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         float
@@ -411,13 +402,6 @@ class ModelAverage:
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
         """Return the accuracy if `y` is given, otherwise the mean log-density per row.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str, default=None
-            Classes, or the name of the column of `X` that holds them.
 
         Returns
         -------
@@ -432,13 +416,6 @@ class ModelAverage:
     @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """Return the probability of each class, averaged over the members.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        of : str, default=None
-            Node to predict if all members are networks. None is the class.
 
         Returns
         -------
@@ -462,11 +439,6 @@ class ModelAverage:
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithm of `predict_proba`.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
@@ -477,13 +449,6 @@ class ModelAverage:
     @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
         """Predict the most probable class of each row.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        of : str, default=None
-            Node to predict if all members are networks. None is the class.
 
         Returns
         -------
@@ -498,11 +463,6 @@ class ModelAverage:
 
     def explain(self, X: Any) -> Any:
         """Return what each member contributes to each row.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -563,8 +523,6 @@ class ModelAverage:
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of rows.
         given : dict, default=None
             Values of columns that are held.
         random_state : int, RandomState or None, default=None
@@ -593,13 +551,7 @@ class ModelAverage:
     # -- how it is found
 
     def save(self, path: Any) -> None:
-        """Write all members and their weights to a file that `softcount.load` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            File to write.
-        """
+        """Write all members and their weights to a file that `softcount.load` reads."""
         save_average(self, path)
 
     def _each(self, ask: Callable[[AverageMember], Any]) -> np.ndarray:
@@ -622,6 +574,9 @@ class ModelAverage:
         if not np.isfinite(logs).any():
             raise DataError("what is given has probability zero under every model, so nothing follows from it.")
         return np.asarray(softmax_rows(logs[None])[0][0])
+
+
+document_methods(ModelAverage, {"of": ("str", "Node to predict if all members are networks. None is the class.")})
 
 
 def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sample_weight: Any = None) -> ModelAverage:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
+from softcount.estimators.docstrings import IGNORED
 from softcount.estimators.inputs import attribute, refuse_unlike
 from softcount.estimators.parameters import SETTLED
 from softcount.files.codec import Arrays, Document
@@ -195,6 +196,10 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     (['call', 'free', 'now', 'you'], [[2, 0, 1, 0]])
     """
 
+    _arguments: ClassVar = {
+        "X": ("list, array, Series, Arrow array or other iterable of str", "Documents."),
+        "y": IGNORED,
+    }
     _learned: ClassVar = "_gathered"
     _input_tags: ClassVar = {"string": True, "two_d_array": False}
     _varied: ClassVar = SETTLED
@@ -245,20 +250,13 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     # Learning
 
-    def fit(self, X: Any, y: Any = None) -> BagOfWords:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the words of the documents.
 
         Parameters
         ----------
         X : list, array, Series, Arrow array or other iterable of str
             Documents. They are read once, a few megabytes at a time.
-        y : object, default=None
-            Ignored; present for pipelines.
-
-        Returns
-        -------
-        BagOfWords
-            This transformer.
 
         Raises
         ------
@@ -275,13 +273,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         """Learn the words and return the matrix of the same documents.
 
         The documents are read once, so `X` may be a generator.
-
-        Parameters
-        ----------
-        X : list, array, Series, Arrow array or other iterable of str
-            Documents.
-        y : object, default=None
-            Ignored; present for pipelines.
 
         Returns
         -------
@@ -306,7 +297,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         self._keep(gathered, chosen, tally)
         return self._shown(rows, X)
 
-    def partial_fit(self, X: Any, y: Any = None) -> BagOfWords:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn the words of further documents.
 
         The kept words are chosen from all documents so far when they are next needed, so columns may move after a call.
@@ -315,13 +306,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         ----------
         X : list, array, Series, Arrow array or other iterable of str
             Further documents.
-        y : object, default=None
-            Ignored; present for pipelines.
-
-        Returns
-        -------
-        BagOfWords
-            This transformer.
         """
         gathered, tally = self._nothing_gathered(), DocumentTally()
         with Threads(self.n_jobs) as threads:
@@ -333,7 +317,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             gathered.add(block)
         return self._keep(gathered, None, tally)
 
-    def merge(self, other: BagOfWords) -> BagOfWords:
+    def merge(self, other: BagOfWords) -> Self:
         """Return a new transformer that has learned the documents of both.
 
         Parameters
@@ -380,7 +364,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             else vocabulary.GatheredHashes(reading_of(self), self.hashing)
         )
 
-    def _keep(self, gathered: Any, chosen: Chosen | None, tally: DocumentTally) -> BagOfWords:
+    def _keep(self, gathered: Any, chosen: Chosen | None, tally: DocumentTally) -> Self:
         self._gathered, self._chosen, self._tally, self._vocabulary = gathered, chosen, tally, None
         return self
 
@@ -399,11 +383,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def transform(self, X: Any) -> Any:
         """Return the matrix of documents. Words without a column are dropped.
-
-        Parameters
-        ----------
-        X : list, array, Series, Arrow array or other iterable of str
-            Documents.
 
         Returns
         -------

@@ -18,7 +18,7 @@ from softcount.core.counts import Counts
 from softcount.core.lazy import LazyModule
 from softcount.errors import ParameterError, SoftcountError, warn
 from softcount.estimators import inputs
-from softcount.estimators.docstrings import document
+from softcount.estimators.docstrings import IGNORED, Arguments, document, document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words, remedy
@@ -56,6 +56,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     _varied: ClassVar[Mapping[str, Parameter]] = {}
     _elsewhere: ClassVar[Mapping[str, str]] = {}
+    _arguments: ClassVar[Arguments] = {}  # parameters of the methods of this class, see `docstrings`
     _declared: ClassVar[Mapping[str, Parameter]] = {}
     _learned: ClassVar[str] = "fitted_"  # the attribute that a fit sets
     _input_tags: ClassVar[Mapping[str, bool]] = {}  # scikit-learn's tags of X that differ from its defaults
@@ -68,6 +69,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             given = list(signature(cls.__init__).parameters.values())[1:]
             cls._declared = {own.name: varied.get(own.name) or PARAMETERS[own.name] for own in given}
             cls.__doc__ = document(cls, cls._declared, {own.name: own.default for own in given})
+        document_methods(cls, vars(cls).get("_arguments", {}))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         cls._refuse_unknown(named if cls._declared else ())
@@ -137,11 +139,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """Write the model to a file that `softcount.load` reads.
 
         The file holds the counts, so a loaded model can be merged and updated. Loading it runs no code.
-
-        Parameters
-        ----------
-        path : str or path
-            File to write.
         """
         save_estimator(self, path)
 
@@ -167,6 +164,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
             return str(estimator_html_repr(self))
         return boxed(type(self).__name__, next(found), found)
+
+
+document_methods(Estimator, {})
 
 
 @contextmanager
@@ -244,8 +244,17 @@ class ExportableEstimator(Estimator):
         return as_onnx(self)[0]
 
 
+SCORED: Arguments = {
+    "X": ("DataFrame, Arrow table, file name, array or sequences", "Rows, or sequences for a model of sequences."),
+    "y": IGNORED,
+    "sample_weight": ("array", "A weight for each row or sequence."),
+}
+
+
 class LikelihoodEstimator(Estimator):
     """An estimator whose `score_samples` is the log-density of each row, or of each sequence."""
+
+    _arguments: ClassVar = SCORED
 
     def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:
         """The log-likelihood, the weight of the rows or sequences, and the rows or steps that `bic` counts."""
@@ -258,13 +267,6 @@ class LikelihoodEstimator(Estimator):
     def log_likelihood(self, X: Any, sample_weight: Any = None) -> float:
         """Return the log-likelihood of all rows, or sequences, together.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sequences
-            Rows, or sequences for a model of sequences.
-        sample_weight : array, default=None
-            A weight for each row or sequence.
-
         Returns
         -------
         float
@@ -275,15 +277,6 @@ class LikelihoodEstimator(Estimator):
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-likelihood per row, or per sequence.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sequences
-            Rows, or sequences for a model of sequences.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array, default=None
-            A weight for each row or sequence.
 
         Returns
         -------
@@ -321,6 +314,8 @@ class ModelEstimator(LikelihoodEstimator):
 class EmEstimator(ModelEstimator):
     """An estimator whose model EM has found."""
 
+    _arguments: ClassVar = SCORED
+
     log_likelihood_: float = attribute("log_likelihood", "Log-likelihood of the rows of the fit.")
     trace_: list[float] = attribute("trace", "Objective of EM at the start and after every iteration.")
     converged_: bool = attribute("converged", "Whether EM stopped because it converged, not because of `max_iter`.")
@@ -335,13 +330,6 @@ class EmEstimator(ModelEstimator):
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Return the Bayesian information criterion of these rows or sequences; smaller is better.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sequences
-            Rows, or sequences for a model of sequences.
-        sample_weight : array, default=None
-            A weight for each row or sequence.
-
         Returns
         -------
         float
@@ -354,13 +342,6 @@ class EmEstimator(ModelEstimator):
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Return Akaike's information criterion of these rows or sequences; smaller is better.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sequences
-            Rows, or sequences for a model of sequences.
-        sample_weight : array, default=None
-            A weight for each row or sequence.
-
         Returns
         -------
         float
@@ -371,13 +352,6 @@ class EmEstimator(ModelEstimator):
     @needs_all_rows
     def description_length(self, X: Any, sample_weight: Any = None) -> float:
         """Return the bits to write down the parameters and, with their help, the data; smaller is better.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sequences
-            Rows, or sequences for a model of sequences.
-        sample_weight : array, default=None
-            A weight for each row or sequence.
 
         Returns
         -------
@@ -460,8 +434,6 @@ class TableEstimator(ModelEstimator):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of rows.
         given : dict, default=None
             Values of columns that are held, or conditions on them; the others follow from them.
         random_state : int, RandomState or None, default=None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +15,7 @@ from softcount.densities.kernels import OPEN, Reflection, WeightedPoints, named_
 from softcount.errors import DataError, DataWarning, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import LikelihoodEstimator
+from softcount.estimators.docstrings import IGNORED, Arguments
 from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import SETTLED, check_whole
@@ -27,12 +28,19 @@ MOST_POINTS = 1 << 22
 """Rows kept as they came; more are kept as the nodes of a dyadic grid."""
 
 
+ARGUMENTS: Arguments = {
+    "X": ("array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)", "Rows."),
+    "y": IGNORED,
+}
+
+
 class DensityEstimator(LikelihoodEstimator):
     """A density of numbers: of a plain column (an array, a list, a series, an Arrow column) or of a table."""
 
     plain_column_: Annotated[bool, "Whether a plain column was fitted, not a table."]
     n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
     feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
+    _arguments: ClassVar = ARGUMENTS
     _varied: ClassVar = SETTLED
     _input_tags: ClassVar = {"allow_nan": True}
 
@@ -65,11 +73,6 @@ class DensityEstimator(LikelihoodEstimator):
     @row_by_row
     def cdf(self, X: Any) -> np.ndarray:
         """Return the cumulative distribution function at each row.
-
-        Parameters
-        ----------
-        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -113,8 +116,6 @@ class DensityEstimator(LikelihoodEstimator):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of rows.
         random_state : int, RandomState or None, default=None
             Seed of the draws.
 
@@ -255,6 +256,7 @@ class KernelDensity(DensityEstimator):
     (array([ -0.7694, -85.8244]), array([0.1747, 0.5453]))
     """
 
+    _arguments: ClassVar = ARGUMENTS
     _learned: ClassVar = "rows_"
     rows_: Annotated[WeightedPoints, "The rows, with their weights."]
 
@@ -269,22 +271,15 @@ class KernelDensity(DensityEstimator):
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Keep the rows and choose the bandwidth.
 
         Parameters
         ----------
         X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
             Numbers. Rows with a missing cell are left out.
-        y : object, default=None
-            Ignored; present for pipelines.
         sample_weight : array of shape (n_rows,), default=None
             Weight of each row, the number of rows it stands for.
-
-        Returns
-        -------
-        KernelDensity
-            This estimator.
 
         Raises
         ------
@@ -300,7 +295,7 @@ class KernelDensity(DensityEstimator):
         _ = self._density  # a bandwidth that cannot be chosen is an error of the fit
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows. The bandwidth is chosen from all rows when it is next needed.
 
         More than 4,194,304 rows of one column are kept as the nodes of a fine grid.
@@ -309,22 +304,13 @@ class KernelDensity(DensityEstimator):
         ----------
         X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
             Further rows.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        KernelDensity
-            This estimator.
         """
         known = hasattr(self, "rows_")
         rows = self._rows_of(X, sample_weight, reset=not known)
         self._take(self._merge_rows(self.rows_, rows) if known else rows)
         return self
 
-    def merge(self, other: KernelDensity) -> KernelDensity:
+    def merge(self, other: KernelDensity) -> Self:
         """Return a density of the rows of both, with the parameters of this one.
 
         Parameters
@@ -512,6 +498,7 @@ class Histogram(DensityEstimator):
     array([1., 1., 2.])
     """
 
+    _arguments: ClassVar = ARGUMENTS
     _learned: ClassVar = "edges_"
     edges_: Annotated[np.ndarray, "Edges of the bins, ascending, shape (n_bins + 1,)."]
     counts_: Annotated[np.ndarray, "Weight of the rows in each bin, shape (n_bins,)."]
@@ -519,22 +506,13 @@ class Histogram(DensityEstimator):
     def __init__(self, bins: Any = "auto", random_state: Any = None, verbose: bool = False) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Histogram:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the edges and count the rows between them.
 
         Parameters
         ----------
         X : array, list, Series or Arrow column of shape (n_rows,), or table with one column
             Numbers. Missing cells are left out.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        Histogram
-            This estimator.
         """
         cells, weights = self._known_rows(X, sample_weight, reset=True)
         if cells.shape[1] != 1:

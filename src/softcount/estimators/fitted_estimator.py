@@ -151,11 +151,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         It is exact even if a probability is too small for a float.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
@@ -185,8 +180,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         against : object, default=None
             Class to compare with; rows of that class itself get 0. None is the second most probable class of each row.
 
@@ -375,8 +368,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         n : int, default=10
             Number of rows to return.
 
@@ -438,11 +429,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     def anomaly_score(self, X: Any) -> np.ndarray:
         """Return how far the log-density of each row lies below the expected one.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_rows,)
@@ -460,11 +446,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     @row_by_row
     def membership_entropy(self, X: Any) -> Any:
         """Return how uncertain the class of each row is.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -506,8 +487,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         Parameters
         ----------
-        key : str, default=None
-            Column of text; None takes all of them.
         n : int, default=10
             Number of words for each class.
 
@@ -560,8 +539,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             Place of the row.
         against : object, default=None
             Class to compare with. None is the second most probable.
-        key : str, default=None
-            Column of text; None takes all of them.
 
         Returns
         -------
@@ -599,15 +576,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         With `X` it compares these rows with those of the fit. With `y` in addition it shows how good the predictions
         are.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            Rows.
-        y : array of shape (n_rows,) or str, default=None
-            Their classes, or the name of the column of `X` that holds them.
-        redact : bool, default=False
-            Whether to leave out all cells and the names of categories with fewer than five rows.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -103,7 +103,7 @@ class GaussianMixture(Mixture):
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         try:
             return super().fit(X, y, sample_weight)
         except DataError as error:
@@ -113,8 +113,6 @@ class GaussianMixture(Mixture):
             raise DataError(
                 f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture."
             ) from None
-
-    fit.__doc__ = Mixture.fit.__doc__
 
     @property
     def kinds(self) -> Family:
@@ -232,8 +230,6 @@ class GaussianMixture(Mixture):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of rows.
         given : dict, default=None
             Values of columns that are held; the others follow from them.
         random_state : int, RandomState or None, default=None

@@ -16,6 +16,7 @@ from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator
+from softcount.estimators.docstrings import SEQUENCE_WEIGHT
 from softcount.estimators.engines import path_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
@@ -115,6 +116,12 @@ class HiddenMarkov(SequencePages, EmEstimator):
     """
 
     fitted_: FittedStates
+    _arguments: ClassVar = {
+        "X": ("list, DataFrame, Arrow table, file name or `read_sequences(...)`", "Sequences."),
+        "sample_weight": SEQUENCE_WEIGHT,
+        "n_samples": ("int", "Number of sequences."),
+        "h": ("int", "Number of steps."),
+    }
     _watch: Any = None
     """A function that is called after every iteration, for progress."""
     _keep_checkpoint = False
@@ -165,13 +172,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
         y : list of lists or str, default=None
             States of some steps, None if unknown, as a list for each sequence; or the name of the column that holds
             them. These steps stay in their state, and state i is `states_[i]`.
-        sample_weight : array of shape (n_sequences,), default=None
-            Weight of each sequence.
-
-        Returns
-        -------
-        HiddenMarkov
-            This estimator.
 
         Raises
         ------
@@ -260,13 +260,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
             Further sequences.
         y : list of lists or str, default=None
             Known states; in the first call only.
-        sample_weight : array of shape (n_sequences,), default=None
-            Weight of each sequence.
-
-        Returns
-        -------
-        HiddenMarkov
-            This estimator.
         """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
@@ -353,11 +346,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
     def predict(self, X: Any) -> list[np.ndarray]:
         """Predict the most probable path of states (Viterbi).
 
-        Parameters
-        ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-
         Returns
         -------
         list of ndarray of shape (n_steps,)
@@ -382,8 +370,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
         Parameters
         ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
         filtered : bool, default=False
             Whether probabilities are given the steps so far instead of the whole sequence.
 
@@ -407,11 +393,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each sequence; a density if there are numbers.
 
-        Parameters
-        ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-
         Returns
         -------
         ndarray of shape (n_sequences,)
@@ -429,8 +410,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
         Parameters
         ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
         against : object, default=None
             State to compare with. None is the second most probable.
 
@@ -455,11 +434,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
     def anomaly_score(self, X: Any) -> list[np.ndarray]:
         """Return how much less likely each step is than usual, given the steps before it.
 
-        Parameters
-        ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-
         Returns
         -------
         list of ndarray of shape (n_steps,)
@@ -479,8 +453,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
         Parameters
         ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
         n : int, default=10
             Number of steps to return.
 
@@ -516,10 +488,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
         Parameters
         ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-        h : int, default=1
-            Number of steps.
         level : float, default=0.9
             Probability of the intervals of numbers.
 
@@ -556,13 +524,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
     def forecast_proba(self, X: Any, h: int = 1) -> np.ndarray:
         """Return the probability of each state in the next steps of every sequence.
 
-        Parameters
-        ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-        h : int, default=1
-            Number of steps.
-
         Returns
         -------
         ndarray of shape (n_sequences, h, n_states)
@@ -580,14 +541,10 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of sequences.
         length : int, default=100
             Steps of each sequence.
         start : str or int, default=None
             State that every sequence begins in.
-        random_state : int, Generator or None, default=None
-            Seed of the draws.
 
         Returns
         -------

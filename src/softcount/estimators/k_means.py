@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, scoring_plan
+from softcount.estimators.docstrings import IGNORED
 from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import QUIET, varied
@@ -86,6 +87,13 @@ class KMeans(
     labels_: Annotated[np.ndarray, "The cluster of every row of `X`."]
     n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
     feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
+    _arguments: ClassVar = {
+        "X": (
+            "DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)",
+            "Rows of finite numbers.",
+        ),
+        "y": IGNORED,
+    }
     _learned: ClassVar = "found_"
     _input_tags: ClassVar = {"sparse": True}
     _unit = False
@@ -116,22 +124,13 @@ class KMeans(
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the centres.
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
-            Rows of finite numbers.
-        y : object, default=None
-            Ignored; present for pipelines.
         sample_weight : array of shape (n_rows,), default=None
             Weight of each row. Rows of weight 0 do not move the centres.
-
-        Returns
-        -------
-        KMeans
-            This estimator.
 
         Raises
         ------
@@ -165,7 +164,7 @@ class KMeans(
         self.found_ = found
         return self
 
-    def _fit_elsewhere(self, X: Any, sample_weight: Any) -> KMeans:
+    def _fit_elsewhere(self, X: Any, sample_weight: Any) -> Self:
         """Find the centres where the workers of an engine have the rows."""
         if sample_weight is not None:
             raise DataError("on an engine every row weighs one. Leave sample_weight out, or leave the engine out.")
@@ -214,11 +213,6 @@ class KMeans(
     def predict(self, X: Any) -> np.ndarray:
         """Predict the cluster of each row, the one with the nearest centre.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of int, shape (n_rows,)
@@ -229,11 +223,6 @@ class KMeans(
     @row_by_row
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row from each centre.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -251,15 +240,6 @@ class KMeans(
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Find the centres and return the cluster of each row.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
-            Rows of finite numbers.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
         Returns
         -------
         ndarray of int, shape (n_rows,)
@@ -274,15 +254,6 @@ class KMeans(
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the cost of rows, as scikit-learn's `KMeans` does.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name, array or sparse matrix of shape (n_rows, n_columns)
-            Rows.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
 
         Returns
         -------
@@ -321,8 +292,6 @@ class KMeans(
         ----------
         X : array of shape (n_rows, n_columns), default=None
             Rows to draw.
-        redact : bool, default=False
-            Whether to leave out all cells and the names of categories with fewer than five rows.
 
         Returns
         -------

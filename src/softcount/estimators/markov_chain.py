@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +27,7 @@ from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import LikelihoodEstimator
+from softcount.estimators.docstrings import IGNORED, SEQUENCE_WEIGHT
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import SETTLED, Parameter, check_whole
 from softcount.estimators.repr import SequencePages
@@ -179,6 +180,12 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
     """
 
     _learned: ClassVar = "counts_"
+    _arguments: ClassVar = {
+        "X": ("list, str, DataFrame, Arrow table, file name or `read_sequences(...)`", "Sequences."),
+        "y": IGNORED,
+        "sample_weight": SEQUENCE_WEIGHT,
+        "n_samples": ("int", "Number of sequences."),
+    }
     counts_: Annotated[ContextCounts, "Counts of every symbol after every context."]
     predictions_: Annotated[Predictions, "Probabilities of the next symbol, by length of context."]
     schema_: Annotated[Schema, "The column of symbols, with its alphabet."]
@@ -208,22 +215,13 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Count the steps of sequences.
 
         Parameters
         ----------
         X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
             Sequences of symbols. A string is a sequence of characters.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_sequences,), default=None
-            Weight of each sequence.
-
-        Returns
-        -------
-        MarkovChain
-            This estimator.
         """
         self._check_settings()
         found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
@@ -244,29 +242,20 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
             )
         return self._set_counts(self._count(found))
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add the steps of further sequences. New symbols extend the alphabet.
 
         Parameters
         ----------
         X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
             Further sequences.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_sequences,), default=None
-            Weight of each sequence.
-
-        Returns
-        -------
-        MarkovChain
-            This estimator.
         """
         if not hasattr(self, "counts_"):
             return self.fit(X, y, sample_weight)
         found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
         return self._add(found.schema, self._count(found))
 
-    def merge(self, other: MarkovChain) -> MarkovChain:
+    def merge(self, other: MarkovChain) -> Self:
         """Return a new chain with the counts of both.
 
         Parameters
@@ -293,22 +282,13 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         merged = self._like_this("order_", "evidence_", "input_notes_", "schema_", "counts_")
         return merged._add(other.schema_, other.counts_)
 
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> MarkovChain:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Subtract sequences that were learned from.
 
         Parameters
         ----------
         X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
             Sequences to forget.
-        y : object, default=None
-            Ignored; present for pipelines.
-        sample_weight : array of shape (n_sequences,), default=None
-            Weight of each sequence.
-
-        Returns
-        -------
-        MarkovChain
-            This estimator.
 
         Raises
         ------
@@ -326,7 +306,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         alphabet, rows = Alphabet(len(found.symbols), self.ends), found.sequences
         return count_contexts(found.codes, rows.starts, alphabet, self.order_, rows.weights)
 
-    def _add(self, schema: Schema, counts: ContextCounts) -> MarkovChain:
+    def _add(self, schema: Schema, counts: ContextCounts) -> Self:
         """Add counts, in the alphabet of both."""
         (mine,), (theirs,) = self.schema_.used, schema.used
         symbols = in_order(list(dict.fromkeys([*mine.levels, *theirs.levels])))
@@ -338,7 +318,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         self.schema_ = self.schema_.with_field(replace(mine, levels=tuple(symbols), wide=len(symbols) > NARROW_LEVELS))
         return self._set_counts(first + second)
 
-    def _set_counts(self, counts: ContextCounts) -> MarkovChain:
+    def _set_counts(self, counts: ContextCounts) -> Self:
         """Keep counts, and the predictions that follow from them."""
         self.counts_, size = counts, counts.alphabet.predicted
         if self.order == "variable":
@@ -406,11 +386,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
         It is the number of equally probable symbols that would be as hard to predict.
 
-        Parameters
-        ----------
-        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-
         Returns
         -------
         float
@@ -429,11 +404,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each symbol that may follow each sequence.
 
-        Parameters
-        ----------
-        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
-
         Returns
         -------
         ndarray of shape (n_sequences, n_symbols)
@@ -444,11 +414,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable next symbol of each sequence.
-
-        Parameters
-        ----------
-        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
 
         Returns
         -------
@@ -466,11 +431,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     def explain(self, X: Any) -> Any:
         """Return how probable each known step was, and after which context.
-
-        Parameters
-        ----------
-        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences.
 
         Returns
         -------
@@ -673,14 +633,10 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of sequences.
         length : int, default=None
             Steps of each sequence. By default 100, or up to the end of each if ends are states.
         start : list or str, default=None
             Symbols that every sequence begins with.
-        random_state : int, Generator or None, default=None
-            Seed of the draws.
 
         Returns
         -------

@@ -121,11 +121,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         sample_weight : array of shape (n_rows,), default=None
             Weight of each row. A weight of 2 equals the row twice.
 
-        Returns
-        -------
-        Mixture
-            This estimator.
-
         Raises
         ------
         DataError
@@ -296,12 +291,8 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         y : array of shape (n_rows,) or str, default=None
             Classes of some rows, as in `fit`.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
 
         Returns
         -------
@@ -313,11 +304,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     @row_by_row
     def transform(self, X: Any) -> np.ndarray:
         """Return the membership probabilities, as a step of a pipeline.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -336,10 +322,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
         assign : {'soft', 'hard'}, default='soft'
             Entropy of all memberships, or minus the log-probability of the most probable component of each row.
 
@@ -448,19 +430,12 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             The batch.
         y : object, default=None
             Ignored; present for pipelines.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
         half_life : float, default=None
             Number of further rows after which a row counts half, to follow drift. `step` is not used then.
         step : float, default=0.6
             Exponent from 0.5 (learns fast, settles late) to 1 (learns slowly).
         finish : bool, default=False
             Whether `X` is all rows: EM then continues on them from the current model until it converges.
-
-        Returns
-        -------
-        Mixture
-            This estimator.
 
         References
         ----------

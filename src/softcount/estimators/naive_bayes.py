@@ -86,11 +86,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         sample_weight : array of shape (n_rows,), default=None
             Weight of each row. A weight of 2 equals the row twice.
 
-        Returns
-        -------
-        ClassEstimator
-            This estimator.
-
         Raises
         ------
         DataError
@@ -191,19 +186,10 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Further rows. They may have new categories.
-        y : array of shape (n_rows,) or str
-            Their classes, or the name of the column of `X` that holds them.
         classes : array of shape (n_classes,), default=None
             In the first call, all classes that will come.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
         half_life : float, default=None
             Number of further rows after which a row counts half, to follow drift. None keeps all rows at full weight.
-
-        Returns
-        -------
-        ClassEstimator
-            This estimator.
 
         Raises
         ------
@@ -295,15 +281,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Rows to forget.
-        y : array of shape (n_rows,) or str
-            Their classes, or the name of the column of `X` that holds them.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        ClassEstimator
-            This estimator.
 
         Raises
         ------
@@ -327,19 +304,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str
-            Their classes, or the name of the column of `X` that holds them.
         method : {'temperature', 'isotonic'}, default='temperature'
             One factor for all log-probabilities, or a monotone curve for each class, which needs more rows.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        ClassEstimator
-            This estimator.
 
         References
         ----------
@@ -404,8 +370,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Rows. Cells and columns may be missing.
-        class_prior : dict, array, 'uniform' or 'estimate', default=None
-            Shares of the classes among these rows, as in `predict`.
 
         Returns
         -------
@@ -427,13 +391,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         It is exact even if a probability is too small for a float.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        class_prior : dict, array, 'uniform' or 'estimate', default=None
-            Shares of the classes among these rows, as in `predict`.
-
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
@@ -448,11 +405,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """Estimate the shares of the classes among rows without a label, by EM.
 
         It assumes that the classes look as they did in training and that the probabilities are calibrated.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -488,10 +440,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ----------
         X : DataFrame, Arrow table, file name, folder or array of shape (n_rows, n_columns)
             Rows. A folder with a sub-folder of documents for each class needs no `y`.
-        y : array of shape (n_rows,) or str, default=None
-            Their classes, or the name of the column of `X` that holds them.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
 
         Returns
         -------
@@ -514,14 +462,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         y : array of shape (n_rows,) or str
             Their classes, or the name of the column of `X` that holds them. Rows without a label are skipped.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-        class_prior : dict, array, 'uniform' or 'estimate', default=None
-            Shares of the classes among these rows, as in `predict`.
 
         Returns
         -------
@@ -543,10 +485,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str
-            Their classes, or the name of the column of `X` that holds them.
         of : object, default=None
             The class. None is the rarer of two classes.
         parts : int, default=10
@@ -588,20 +526,12 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str
-            Their classes, or the name of the column of `X` that holds them.
         of : object
             The class.
         precision : float, default=None
             Smallest precision to reach.
         recall : float, default=None
             Smallest recall to reach. Give either this or `precision`.
-        folds : int, default=5
-            Number of folds.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
 
         Returns
         -------
@@ -791,8 +721,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Rows with the columns of the fit.
         y : array-like of shape (n_rows,) or str
             Labels, or the name of the column of `X` that holds them. Rows without a label are ignored.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows.
         penalty : float, default=1.0
             Strength of the L2 penalty on the weights: scikit-learn's `C=1 / penalty`.
 

@@ -90,6 +90,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     fitted_: FittedNet
     classes_: Annotated[np.ndarray, "The classes, if the network was fitted with `y`."]
+    _arguments: ClassVar = {"of": ("str", "Node; None is the class.")}
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
     _varied: ClassVar = {
         "criterion": varied("criterion", "bic", "bdeu", help="Score of the edges that edges='search' looks for."),
@@ -135,17 +136,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells may be missing.
         y : array of shape (n_rows,) or str, default=None
             Classes, or the name of the column of `X` that holds them. They become a node, which `predict` predicts.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        BayesNet
-            This estimator.
 
         Raises
         ------
@@ -278,15 +270,6 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Further rows.
-        y : array of shape (n_rows,) or str, default=None
-            Their classes, or the name of the column of `X` that holds them.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        BayesNet
-            This estimator.
 
         Examples
         --------
@@ -328,15 +311,6 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Rows to forget.
-        y : array of shape (n_rows,) or str, default=None
-            Their classes, or the name of the column of `X` that holds them.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        BayesNet
-            This estimator.
 
         Raises
         ------
@@ -401,10 +375,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str
-            Classes, or the name of the column of `X` that holds them.
         **settings
             Further parameters of the constructor.
 
@@ -437,8 +407,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         **settings
             Further parameters of the constructor.
 
@@ -466,8 +434,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         **settings
             Further parameters of the constructor, among them `criterion`, `required`, `forbidden` and `max_parents`.
 
@@ -495,10 +461,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str
-            Classes, or the name of the column of `X` that holds them.
         **settings
             Further parameters of the constructor.
 
@@ -784,12 +746,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str, default=None
-            Classes, or the name of the column of `X` that holds them.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row.
         replicates : int, default=100
             Number of bootstrap samples.
         exact : bool, default=False
@@ -899,13 +855,6 @@ class BayesNet(EmEstimator, TableEstimator):
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
         """Predict the most probable category of a node, or the expected value of a number, given the rest of each row.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells may be missing.
-        of : str, default=None
-            Node; None is the class.
-
         Returns
         -------
         ndarray of shape (n_rows,)
@@ -930,13 +879,6 @@ class BayesNet(EmEstimator, TableEstimator):
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """Return the probability of every category of a node given the rest of each row.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells may be missing.
-        of : str, default=None
-            Node; None is the class.
-
         Returns
         -------
         ndarray of shape (n_rows, n_categories)
@@ -951,11 +893,6 @@ class BayesNet(EmEstimator, TableEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of the observed cells of each row; a density if there are numbers.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_rows,)
@@ -966,15 +903,6 @@ class BayesNet(EmEstimator, TableEstimator):
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy if `y` is given, otherwise the mean log-probability per row.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        y : array of shape (n_rows,) or str, default=None
-            Classes, or the name of the column of `X` that holds them.
-        sample_weight : array, default=None
-            A weight for each row.
 
         Returns
         -------
@@ -996,10 +924,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-        of : str, default=None
-            Node; None is the class.
         against : object, default=None
             Category to compare with. None is the second most probable.
 
@@ -1017,11 +941,6 @@ class BayesNet(EmEstimator, TableEstimator):
     def anomaly_score(self, X: Any) -> np.ndarray:
         """Return how much less likely each row is than usual for the nodes that it shows.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
-
         Returns
         -------
         ndarray of shape (n_rows,)
@@ -1034,8 +953,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows.
         n : int, default=10
             Number of rows.
 
@@ -1086,8 +1003,6 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
             Rows to compare with those of the fit.
-        redact : bool, default=False
-            Whether to leave out all cells and the names of categories with fewer than five rows.
 
         Returns
         -------

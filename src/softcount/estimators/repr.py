@@ -12,6 +12,7 @@ import numpy as np
 
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
+from softcount.estimators.docstrings import document_methods
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
@@ -166,14 +167,12 @@ class SequencePages:
     def report(self, redact: bool = False) -> Report:
         """Return a report on the model with pictures.
 
-        Parameters
-        ----------
-        redact : bool, default=False
-            Whether to leave out all cells and the names of categories with fewer than five rows.
-
         Returns
         -------
         Report
             `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
         """
         return report.make_report(self, None, redact)
+
+
+document_methods(SequencePages, {})
