@@ -23,7 +23,7 @@ from softcount.learn.search import Make, Search, SearchResult
 from softcount.learn.settings import Plan, given_params, plug, retyping
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
-from softcount.models.hidden_chain import PathRows
+from softcount.models.hidden_chain import PathRows  # seam: of the one model that this module prepares
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import Runner
 from softcount.sequences import Sequences
