@@ -25,8 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import softcount as sc
-from softcount.core.counts import Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Counts, Twofold
 from softcount.run.local import limit_blas
 
 ROWS, COLUMNS, CLASSES = 10**11, 10**4, 10**3

@@ -17,7 +17,7 @@ from contract.examples import EXAMPLES, LAWS
 from contract.models import MIXED, close, close_counts, hidden, naive_bayes
 from golden.discretise import cut_points
 from softcount import families
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.evaluate.folds import fold_models
 from softcount.families.kernel import FACTORS
 from softcount.learn.settings import Plan

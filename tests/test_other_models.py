@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from softcount.core.counts import Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Counts, Twofold
 from softcount.families import Categorical, Setting
 from softcount.files.archive import read
 from softcount.files.model_file import load_model, save_model

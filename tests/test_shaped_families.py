@@ -12,8 +12,8 @@ from scipy.integrate import quad
 
 import softcount as sc
 from shaped import shape_of
+from softcount.core.counts import Twofold
 from softcount.core.special import height
-from softcount.core.twofold import Twofold
 from softcount.families import Family, Gamma, Normal, Setting, Student
 from softcount.families.normal import LOOSE
 

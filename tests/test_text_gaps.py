@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import softcount as sc
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.evaluate.folds import FoldWords
 from softcount.evaluate.scores import Evaluation, cross_validate
 from softcount.learn.settings import Plan

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from softcount.core.twofold import Twofold, two_product
+from softcount.core.counts import Twofold, two_product
 from softcount.errors import DataError
 from softcount.families import Linear, Multinormal, Normal, Setting
 from softcount.families.setting import How

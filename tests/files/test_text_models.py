@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import softcount as sc
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.files import read, write
 from softcount.files.codec import SMALL, counts_from, counts_parts, decode

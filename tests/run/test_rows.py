@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from softcount.run.local import Runner, Threads
-from softcount.run.rows import HeldRows, runs_of
+from softcount.run.local import HeldRows, Runner, Threads, runs_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from scipy import sparse
 import softcount as sc
 from cli.shell import softcount_command
 from softcount.errors import DataError
-from softcount.run import rows as spilling
-from softcount.run.local import Threads
-from softcount.run.rows import Memory, Spill, arrays_in, free_memory
+from softcount.run import local as spilling
+from softcount.run.local import Memory, Spill, Threads, arrays_in, free_memory
 
 ROWS = 4_500
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.counts import Twofold
 from softcount.core.lazy import chdtrc, gammaln, lazy_function, polygamma, psi
-from softcount.core.twofold import Twofold
 
 Number = float | np.ndarray
 

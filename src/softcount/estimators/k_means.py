@@ -28,8 +28,7 @@ from softcount.fitted.compare import NOTE, centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction
 from softcount.learn.kmeans.points import refuse_not_finite
-from softcount.run.local import Threads
-from softcount.run.rows import joined
+from softcount.run.local import Threads, joined
 from softcount.sources.frames import engine_holding, text_column
 from softcount.sources.open_source import PartsSource
 from softcount.sources.wording import refuse_unknown

@@ -31,8 +31,7 @@ from softcount.learn.prepare import NOT_USED, check_reach
 from softcount.learn.settings import Plan, shares_name, start_levels
 from softcount.models.align import growing, read_in_parts, united_schema
 from softcount.models.declare import read_kinds
-from softcount.run.local import Threads
-from softcount.run.rows import HeldRows
+from softcount.run.local import HeldRows, Threads
 from softcount.table import Contradiction, Table, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind, Schema
 

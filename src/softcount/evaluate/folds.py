@@ -19,18 +19,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify.encode import EncodedRows, column_keys
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import sparse
 from softcount.core.special import mixed
-from softcount.core.twofold import Twofold
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Tallied, on_task, recoded_chunks, tallied
 from softcount.learn.settings import Plan, cells_of, plug
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
-from softcount.run.local import Runner
-from softcount.run.rows import HeldRows, Rows
+from softcount.run.local import HeldRows, Rows, Runner
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import Folded, Split
 from softcount.table.column_summary import MOST_COMPARED, deal_repeats

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold
 from softcount.core.special import log_of
-from softcount.core.twofold import Twofold
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.core import remedies
+from softcount.core.counts import Twofold
 from softcount.core.formulas import Formula, Keys, Sizes
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families import answers
 from softcount.families.answers import NOTHING, Columns, Rng

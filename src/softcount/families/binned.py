@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from softcount.core.counts import Twofold
 from softcount.core.lazy import xlogy
-from softcount.core.twofold import Twofold
 from softcount.densities.histogram import checked_bins, edges_of, equal_count, equal_width, given_edges
 from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError

@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.counts import Twofold
 from softcount.core.formulas import Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of, log_rising
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import Twofold, stack
 from softcount.core.formulas import Cell, Choose, Compare, Formula, Keys, Sizes, formula, log
 from softcount.core.lazy import gammainc, gammaincc
 from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
-from softcount.core.twofold import Twofold, stack
 from softcount.families.base import Family, register, scalar_prior, write_number
 from softcount.families.normal import HALF_LOG_2PI, LOOSE
 from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting

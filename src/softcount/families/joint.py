@@ -11,10 +11,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold
 from softcount.core.formulas import CombinedCode, Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError, ResourceError
 from softcount.families.answers import Columns, Rng, draw_one_by_one
 from softcount.families.base import Family, register

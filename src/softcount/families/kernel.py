@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior

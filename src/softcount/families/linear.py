@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.multinormal import Multinormal, block_moments

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.families.base import Family, register, write_number
 from softcount.families.normal import Normal
 from softcount.families.setting import Params, Setting

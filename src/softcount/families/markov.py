@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED
 from softcount.core.lazy import entr, gammaln
 from softcount.core.special import log_of, log_rising
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng
 from softcount.families.base import register, scalar_prior

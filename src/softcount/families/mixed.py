@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold, concatenate
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, log_sum, normal_density
 from softcount.core.special import NARROW, least_share, log_of, ndtr, softmax_rows
-from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.categorical import Categorical, estimate_shares, prior_counts

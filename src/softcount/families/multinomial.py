@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED, Cell, Choose, Formula, Keys, Sizes, formula, there, total, unless_missing
 from softcount.core.lazy import betaln, gammaln
 from softcount.core.special import log_of, log_rising
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
 from softcount.families.categorical import Categorical, Shares, estimate_shares

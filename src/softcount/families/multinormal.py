@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold, concatenate
 from softcount.core.formulas import BlockDensity, Cell, Formula, Keys, Sizes
 from softcount.core.lazy import psi
 from softcount.core.special import log_rising
-from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families import normal
 from softcount.families.answers import patterns

@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold, stack, two_sum
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, log1p, normal_density
 from softcount.core.lazy import betaln, gammaln, psi, stdtr, xlog1py
 from softcount.core.special import log_rising, ndtr
-from softcount.core.twofold import Twofold, stack, two_sum
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
 from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from softcount.core.counts import Twofold
 from softcount.core.formulas import (
     Cell,
     Choose,
@@ -26,7 +27,6 @@ from softcount.core.formulas import (
 )
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
-from softcount.core.twofold import Twofold
 from softcount.errors import ModelFileError
 from softcount.families.base import Family, write_number
 from softcount.families.categorical import Categorical, Shares, prior_counts, shares_evidence

@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold, concatenate
 from softcount.core.formulas import Cell, Choose, Compare, Formula, Keys, Sizes, formula
 from softcount.core.lazy import betaln, entr, xlog1py, xlogy
-from softcount.core.twofold import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, format_number, register, scalar_prior, write_number
 from softcount.families.categorical import divergence_of_shares, estimate_shares

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import Twofold, concatenate, stack
 from softcount.core.formulas import Cell, Formula, Keys, Sizes
 from softcount.core.lazy import stdtrit
 from softcount.core.special import gap, height, log_integral, shape_of
-from softcount.core.twofold import Twofold, concatenate, stack
 from softcount.errors import DataError
 from softcount.families import normal
 from softcount.families.answers import from_mixture

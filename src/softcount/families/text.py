@@ -11,10 +11,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from softcount.core import remedies
+from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED, Formula, Keys, LookUp, Sizes, WordsCode, clamp, formula
 from softcount.core.lazy import entr, gammaln, logit, xlog1py, xlogy
 from softcount.core.special import log_of, log_rising
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior

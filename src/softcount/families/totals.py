@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
+from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED, Cell, Formula, Keys, Sizes, formula
 from softcount.core.lazy import betainc, betaln, gammaln, pdtrc, xlog1py
 from softcount.core.special import log_of, log_rising, pdtr
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
 from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Twofold
 from softcount.errors import DataError, ModelFileError, SoftcountError
 
 Document = dict[str, Any]

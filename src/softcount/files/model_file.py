@@ -14,9 +14,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from softcount import priors
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.ranges import NotNegative, Positive
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own

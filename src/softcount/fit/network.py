@@ -12,8 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.core.counts import Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Counts, Twofold
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, cross_validate_refits
 from softcount.files.bif import read_network

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.counts import ROOT, Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
 from softcount.families import Hyper, Normal, Setting
 from softcount.fitted.fitted import Fitted, FittedTable

@@ -12,8 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.classify.encode import column_keys
-from softcount.core.counts import Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Counts, Twofold
 from softcount.families import Params
 from softcount.families.setting import average_prior
 from softcount.models.nodes import Imagined, Nodes

@@ -12,9 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.counts import Counts
+from softcount.core.counts import Counts, Twofold
 from softcount.core.special import log_of
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Categorical, Family, Setting
 from softcount.families import Params as Own

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import entr, xlogy
-from softcount.core.twofold import Twofold
 from softcount.families import Params as Own
 from softcount.fitted.answers import Answer, marginal
 from softcount.fitted.classes import SurpriseMeter
@@ -21,8 +20,7 @@ from softcount.learn.record import Learned
 from softcount.models.base import DeadEnd
 from softcount.models.hidden_chain import CompiledChain, HiddenChain, PathRows
 from softcount.models.nodes import Imagined
-from softcount.run.local import Runner
-from softcount.run.rows import runs_of
+from softcount.run.local import Runner, runs_of
 from softcount.sequences import Sequences
 from softcount.table import Chunk, Table
 from softcount.table.schema import Key, Kind

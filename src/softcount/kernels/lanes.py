@@ -5,7 +5,7 @@ Counting 1,000,000 x 50 reals took 52 ms in a plain loop and 31 ms here, as long
 is one LLVM vector instruction, which LLVM splits on machines with narrower registers.
 
 Arrays are C order float64 and are addressed by a flat index. Numba's cache of a kernel depends only on the file of the
-kernel: after a change here or in `kernels.twofold`, delete the `__pycache__` of this package.
+kernel: after a change here or in `kernels.reals`, delete the `__pycache__` of this package.
 """
 
 from __future__ import annotations

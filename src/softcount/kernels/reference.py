@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.core.counts import Twofold, concatenate, two_sum
 from softcount.core.special import log_of
-from softcount.core.twofold import Twofold, concatenate, two_sum
 
 BLOCK_ROWS = 256
 """Number of rows summed in plain float64 before the sum is added to a twofold total."""

@@ -12,8 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.counts import ROOT
-from softcount.core.twofold import concatenate
+from softcount.core.counts import ROOT, concatenate
 from softcount.errors import DataError
 from softcount.learn import correlated_columns
 from softcount.learn.em import Stop, run_em
@@ -28,8 +27,7 @@ from softcount.learn.settings import Plan
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined
-from softcount.run.local import Runner
-from softcount.run.rows import HeldRows
+from softcount.run.local import HeldRows, Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Repeats, Split
 from softcount.table.column_summary import MOST_COMPARED, deal_repeats

@@ -18,8 +18,7 @@ from softcount.learn.record import Learned
 from softcount.learn.settings import Plan
 from softcount.models.nodes import Node
 from softcount.networks.scores import CodeCounts, dependent_pairs
-from softcount.run.local import Runner
-from softcount.run.rows import HeldRows, Rows
+from softcount.run.local import HeldRows, Rows, Runner
 from softcount.table import Chunk
 from softcount.table.schema import Derived, Field, Key, Kind, Schema
 

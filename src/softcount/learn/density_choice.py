@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold
 from softcount.core.special import least_share
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
 from softcount.families.setting import NumberFacts, facts_of_numbers

@@ -11,8 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.counts import Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import Counts, Twofold
 from softcount.errors import DataError
 from softcount.learn import prepare
 from softcount.learn.how_many import LEAST_ROWS, SMALL_TOL, EMSearch

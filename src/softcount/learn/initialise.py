@@ -20,7 +20,7 @@ from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.models.stacks import one_hot
-from softcount.run.rows import Rows
+from softcount.run.local import Rows
 from softcount.table.chunk import Chunk
 
 SKETCH_ROWS = 4096

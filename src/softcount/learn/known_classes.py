@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.counts import ROOT, Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
 from softcount.families import How, Hyper
 from softcount.families import Params as Own
@@ -35,8 +34,7 @@ from softcount.models.base import ClassModel, Problem, expected, with_weight
 from softcount.models.declare import auto_priors, priors_of
 from softcount.models.nodes import Imagined, Params, node_hyper, refuse_families
 from softcount.priors import Older
-from softcount.run.local import Runner
-from softcount.run.rows import Rows
+from softcount.run.local import Rows, Runner
 from softcount.table import Chunk, Table, wording
 from softcount.table.cell_values import missing_notes
 from softcount.table.schema import Key, Schema

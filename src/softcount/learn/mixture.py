@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.counts import ROOT, Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, warn
 from softcount.learn import initialise, settings
 from softcount.learn.em import EMRun, run_em

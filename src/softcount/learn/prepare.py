@@ -21,8 +21,7 @@ from softcount.models.base import ClassModel, tally_equally
 from softcount.models.batched import SideBySide, find_spikes
 from softcount.models.nodes import Imagined, Node, Params, refuse_families
 from softcount.priors import Older
-from softcount.run.local import Runner, total
-from softcount.run.rows import HeldRows, Rows
+from softcount.run.local import HeldRows, Rows, Runner, total
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import reach_of
 from softcount.table.schema import Kind, Schema

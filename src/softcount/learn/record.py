@@ -15,8 +15,7 @@ from softcount.core.lazy import entr
 from softcount.core.ranges import NotNegative
 from softcount.models.base import ClassModel, CompiledStep, Model
 from softcount.models.nodes import Bundle, Imagined, Params
-from softcount.run.local import Runner
-from softcount.run.rows import Rows, rows_here
+from softcount.run.local import Rows, Runner, rows_here
 from softcount.table.column_summary import TableSummary
 from softcount.table.schema import Key, Schema
 

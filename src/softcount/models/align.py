@@ -10,8 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.counts import ROOT, Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of

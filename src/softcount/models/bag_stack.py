@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.core.counts import Twofold
 from softcount.core.lazy import sparse
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families.setting import IMPOSSIBLE
 from softcount.models.nodes import Name, Params

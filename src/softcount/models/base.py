@@ -16,8 +16,7 @@ from softcount.core import remedies
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.models.nodes import Bundle, Imagined, Node, Nodes, Params
-from softcount.run.local import Runner, Threads
-from softcount.run.rows import Rows, rows_here
+from softcount.run.local import Rows, Runner, Threads, rows_here
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Schema
 

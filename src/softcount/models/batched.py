@@ -16,9 +16,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts, Single, Twofold
 from softcount.core.special import log_of
-from softcount.core.twofold import Single, Twofold
 from softcount.families import Hyper
 from softcount.families import Params as Own
 from softcount.models.base import ClassModel

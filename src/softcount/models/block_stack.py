@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import Twofold, two_sum
 from softcount.core.special import inverse_of_lower
-from softcount.core.twofold import Twofold, two_sum
 from softcount.families.multinormal import block_density
 from softcount.families.normal import HALF_LOG_2PI
 from softcount.models.nodes import Name, Params

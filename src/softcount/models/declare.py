@@ -21,7 +21,7 @@ from softcount.models.nodes import Node, best_evidence
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
 from softcount.networks.network import Graph
-from softcount.run.rows import Rows
+from softcount.run.local import Rows
 from softcount.sources import wording
 from softcount.table import Chunk, Settled, Table
 from softcount.table.discretise import MOST_INTERVALS, IntervalDensity, by_class, equal_count, interval_names

@@ -12,9 +12,8 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
-from softcount.core.counts import Counts
-from softcount.core.twofold import Twofold
-from softcount.core.twofold import stack as stack_pairs
+from softcount.core.counts import Counts, Twofold
+from softcount.core.counts import stack as stack_pairs
 from softcount.errors import DataError, ModelFileError
 from softcount.families import Categorical, Setting
 from softcount.families import Params as Own

@@ -13,8 +13,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from softcount.core import remedies
-from softcount.core.counts import ROOT, Counts
-from softcount.core.twofold import Twofold
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.base import Assign, Model, register_model

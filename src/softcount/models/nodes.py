@@ -15,8 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.core.counts import ROOT, Counts
-from softcount.core.twofold import Twofold, stack
+from softcount.core.counts import ROOT, Counts, Twofold, stack
 from softcount.errors import DataError
 from softcount.families import Family, How, Hyper, Setting
 from softcount.families import Params as Own

@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from softcount.core.twofold import Twofold, concatenate
+from softcount.core.counts import Twofold, concatenate
 from softcount.errors import DataError
 from softcount.families import Normal, Setting
 from softcount.families import Params as Own

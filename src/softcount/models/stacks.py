@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import Twofold, stack
 from softcount.core.formulas import CLAMPED
-from softcount.core.twofold import Twofold, stack
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
 from softcount.table.chunk import Chunk

@@ -11,9 +11,8 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.special import log_of
-from softcount.core.twofold import Twofold
 from softcount.errors import DataError
 from softcount.families import Categorical, Setting
 from softcount.families import Params as Own

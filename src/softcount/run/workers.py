@@ -25,8 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.run.local import Runner, one_blas_thread
-from softcount.run.rows import LINE, SMALL, Rows, Spill, Step, begin, refused
+from softcount.run.local import LINE, SMALL, Rows, Runner, Spill, Step, begin, one_blas_thread, refused
 from softcount.sources.open_source import parts_of
 from softcount.sources.source import Source
 from softcount.table.chunk import Chunk

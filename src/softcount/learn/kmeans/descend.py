@@ -26,8 +26,7 @@ from softcount.learn.kmeans.points import (
     spans,
     unit_rows,
 )
-from softcount.run.local import Runner
-from softcount.run.rows import Rows
+from softcount.run.local import Rows, Runner
 from softcount.table import Chunk
 
 REFRESH = 16

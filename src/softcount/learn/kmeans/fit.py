@@ -46,8 +46,7 @@ from softcount.learn.kmeans.points import (
     spacing,
     unit_rows,
 )
-from softcount.run.local import Runner, Threads, one_blas_thread
-from softcount.run.rows import Rows
+from softcount.run.local import Rows, Runner, Threads, one_blas_thread
 
 SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""
