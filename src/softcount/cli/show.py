@@ -21,7 +21,7 @@ from softcount.evaluate.scores import match_names
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
 from softcount.report.classes import GivenRows, model_page, model_record
-from softcount.report.page import Picture
+from softcount.report.page import Picture, page_blocks
 from softcount.run.local import Threads
 from softcount.run.progress import Tell
 from softcount.table import Table, read_labels
@@ -71,6 +71,9 @@ def show(request: Request) -> None:
         show_sequences(model, request)
     elif models.is_network(model):
         show_network(model, request)
+    elif not isinstance(model, Fitted):
+        page = reports.make_report(model).page
+        write_answer(request.json, page_blocks, lambda _: page, page)
     else:
         rows = None
         if request.data is not None:

@@ -22,9 +22,6 @@ from softcount.families import Family
 from softcount.files.archive import naming, read, write
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array, plain
 from softcount.files.model_file import PRIORS, family_document, family_from, load_model, prior_document, prior_from
-from softcount.fitted.fitted import Fitted
-from softcount.fitted.network import FittedNet
-from softcount.fitted.states import FittedStates
 from softcount.networks.network import Graph, Network
 from softcount.priors import Older
 
@@ -74,12 +71,17 @@ def save_estimator(estimator: Any, path: Any) -> None:
 
 
 def load_estimator(path: Any) -> Any:
-    """The estimator that was saved; a model that the command line saved gets the estimator that suits it."""
+    """The estimator that was saved; a model that the command line saved gets the estimator that suits it.
+
+    A model without an estimator is returned as it is.
+    """
     document, arrays = read(path)
     if "average" in document:
         return load_average(path, document, arrays)
     part = next((part for part in PARTS if part in document), None)
     learned = load_model(path, document, arrays)[0] if part is None else None
+    if learned is not None and learned.suitable_estimator() is None:
+        return learned
     with naming(path, "its settings make no sense"):
         usual = None if learned is None else suitable_estimator(learned)
         keys = [] if usual is None else [spec.key for spec in usual.fitted_.schema.fields]
@@ -118,20 +120,8 @@ def _with_columns(estimator: Any, columns: SavedColumns | None) -> Any:
 
 def suitable_estimator(fitted: Any) -> Any:
     """The estimator of a model from a file, with the settings that follow from the model."""
-    shared = {"prior": fitted.prior, "estimate": fitted.estimate}
-    if fitted.model.name == "hidden-chain":
-        fitted = FittedStates.of(fitted)
-        estimator = softcount.HiddenMarkov(fitted.n_states, **shared)
-    elif not isinstance(fitted, Fitted):
-        fitted = FittedNet.of(fitted)
-        net, levels = fitted.net, fitted.levels
-        hidden = {net.discrete.names[place]: levels[net.discrete.names[place]] for place in net.hidden}
-        cuts = {key: list(map(float, edges)) for key, edges in net.cuts.items()}
-        estimator = softcount.BayesNet(net.graph.edges, hidden, cut=cuts, **shared)
-    elif fitted.classes is None:
-        estimator = softcount.Mixture(fitted.n_groups, **shared)
-    else:
-        estimator = getattr(softcount, fitted.scorer.estimator)(**fitted.scorer.estimator_settings(fitted))
+    name, settings = fitted.suitable_estimator()
+    estimator = getattr(softcount, name)(**settings)
     estimator._keep(fitted)
     return estimator
 

@@ -6,6 +6,7 @@ The document names only registered families and priors, never a class to import.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import msgspec
@@ -24,7 +25,7 @@ from softcount.files.archive import naming, write
 from softcount.files.history import history_document, history_from, record_document, record_from
 from softcount.files.schema import schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import FITTED, Fitted
 from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
 from softcount.models.base import MODELS, ClassModel, Model
@@ -34,6 +35,8 @@ from softcount.table.schema import Key, Schema
 
 NodeArrays = dict[tuple[str, str], np.ndarray]
 """Arrays of one node by section and name."""
+REGISTERED_BY = {"network": "softcount.fitted.network", "hidden-chain": "softcount.fitted.states"}
+"""Modules that register a model and the class that answers for it; loaded with the first file of such a model."""
 SECTIONS = ("counts", "params", "hyper", "fixed")
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
 
@@ -212,10 +215,8 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
     """Return the fitted model that a document and its arrays describe, after checking it."""
     schema = schema_from(filed.schema, arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have one bit per cell
-    if filed.model == "network":
-        import softcount.models.network
-    if filed.model == "hidden-chain":
-        import softcount.models.hidden_chain  # noqa: F401
+    if filed.model in REGISTERED_BY:
+        import_module(REGISTERED_BY[filed.model])
     codec.require(filed.model in MODELS, f"{filed.model!r} is not one of {', '.join(MODELS)}.")
     kind = MODELS[filed.model]
     structure: Any = codec.decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
@@ -247,9 +248,8 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
         **history_from(filed.history, groups),
         "record": record_from(filed.record, schema, known_classes),
     }  # fmt: skip
-    found = Learned(**facts)
-    if model.one_class:
-        found = Fitted(**facts, **_scoring_from(filed, arrays, model))  # type: ignore[arg-type]
+    scoring = _scoring_from(filed, arrays, model) if model.one_class else {}  # type: ignore[arg-type]
+    found = FITTED.get(filed.model, Learned)(**facts, **scoring)
     check_model(found)
     return found
 

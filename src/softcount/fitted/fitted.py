@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -50,6 +50,21 @@ FEW_ROWS, SMALL_SHARE = 5, 0.01
 """Minimum rows, and minimum share of all rows, for a group to count fully in the ranking of columns."""
 
 
+FITTED: dict[str, type[Learned]] = {}
+"""The class that answers for a model, by the name of the model. A file of another model is read as `Learned`."""
+AnyFitted = TypeVar("AnyFitted", bound=type[Learned])
+
+
+def register_fitted(model: str) -> Callable[[AnyFitted], AnyFitted]:
+    """Register the class that answers for a model, so that a file of this model is read as one."""
+
+    def register(fitted: AnyFitted) -> AnyFitted:
+        FITTED[model] = fitted
+        return fitted
+
+    return register
+
+
 class FittedTable(Learned, frozen=True, eq=False):
     """A fitted model of a table.
 
@@ -90,6 +105,7 @@ class FittedTable(Learned, frozen=True, eq=False):
         return None
 
 
+@register_fitted("star")
 class Fitted(FittedTable, frozen=True, eq=False):
     """A fitted model of known classes, or of classes that were found."""
 
@@ -97,6 +113,11 @@ class Fitted(FittedTable, frozen=True, eq=False):
     """Scores the classes; it may be learned for that alone."""
     dependent: DependentPairs | None = None
     """Pairs of columns that depend strongly on each other given the class, strongest first; None if not measured."""
+
+    def suitable_estimator(self) -> tuple[str, dict[str, Any]]:
+        if self.classes is None:
+            return "Mixture", {"n_components": self.n_groups, "prior": self.prior, "estimate": self.estimate}
+        return self.scorer.estimator, self.scorer.estimator_settings(self)
 
     def with_notes(self, *notes: str) -> Fitted:
         return replace(self, notes=[*self.notes, *notes])

@@ -38,7 +38,7 @@ from softcount.fitted.conditions import (
     within,
 )
 from softcount.fitted.derived_columns import with_derived
-from softcount.fitted.fitted import FittedTable
+from softcount.fitted.fitted import FittedTable, register_fitted
 from softcount.fitted.network_rows import anomaly_scores, explain_rows, level_number
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
@@ -236,6 +236,7 @@ class LikeliestLevels(Struct, frozen=True):
         return boxed("The likeliest levels", said, [small_table(("node", "level"), list(self.levels.items()))])
 
 
+@register_fitted("network")
 class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     """A fitted network; `room` limits the number of cells in the junction trees of exact answers."""
 
@@ -248,6 +249,12 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     def net(self) -> Net:
         assert isinstance(self.model, Net)
         return self.model
+
+    def suitable_estimator(self) -> tuple[str, dict[str, Any]]:
+        hidden = {name: self.levels[name] for name in (self.net.discrete.names[place] for place in self.net.hidden)}
+        cuts = {key: list(map(float, edges)) for key, edges in self.net.cuts.items()}
+        own = {"edges": self.net.graph.edges, "hidden": hidden, "cut": cuts}
+        return "BayesNet", {**own, "prior": self.prior, "estimate": self.estimate}
 
     # -- what was learned
 

@@ -15,7 +15,7 @@ from softcount.families import Params as Own
 from softcount.fitted.answers import Answer, marginal
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.explain import runner_up
-from softcount.fitted.fitted import Fitted, complete_names
+from softcount.fitted.fitted import Fitted, complete_names, register_fitted
 from softcount.learn.record import Learned
 from softcount.models.base import DeadEnd
 from softcount.models.hidden_chain import CompiledChain, HiddenChain, PathRows
@@ -28,7 +28,11 @@ from softcount.table.schema import Key, Kind
 Result = TypeVar("Result")
 
 
+@register_fitted("hidden-chain")
 class FittedStates(Learned, frozen=True, eq=False, dict=True):
+    def suitable_estimator(self) -> tuple[str, dict[str, Any]]:
+        return "HiddenMarkov", {"n_states": self.n_states, "prior": self.prior, "estimate": self.estimate}
+
     @property
     def chain(self) -> HiddenChain:
         assert isinstance(self.model, HiddenChain)

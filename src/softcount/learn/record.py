@@ -238,6 +238,15 @@ class Learned(Struct, frozen=True, eq=False):
         return cls(**{part: getattr(learned, part) for part in learned.__struct_fields__})
 
     @property
+    def title(self) -> str:
+        """The name of the model in reports."""
+        return f"Model {self.model.name}"
+
+    def suitable_estimator(self) -> tuple[str, dict[str, Any]] | None:
+        """Return the name and settings of the estimator that a file of this model is loaded as; None if it has none."""
+        return None
+
+    @property
     def n_iter(self) -> int:
         return max(len(self.trace) - 1, 0) // (2 if self.half_steps else 1)
 

@@ -14,12 +14,14 @@ from softcount.evaluate.scores import describe_rows
 from softcount.files import atomic_writer
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
+from softcount.learn.record import Learned
 from softcount.pictures.inline_html import framed
+from softcount.pictures.text import format_count
 from softcount.report.classes import GivenRows, model_page
 from softcount.report.html import render_html
 from softcount.report.kmeans import centres_page
 from softcount.report.network import network_page
-from softcount.report.page import Grid, Heading, Page, Picture, as_json, page_blocks, render_text
+from softcount.report.page import Grid, Heading, Page, Picture, as_json, key_text, page_blocks, render_text
 from softcount.report.sequences import sequence_page
 from softcount.report.words import find_documents
 from softcount.table.column_summary import summarise
@@ -123,7 +125,22 @@ def make_report(model: Any, rows: Any = None, redact: bool = False) -> Report:
         names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         numbers = None if rows is None or hasattr(rows, "tocsr") else np.asarray(rows, dtype=float)
         return Report(centres_page(model.found_, names, True, numbers, redact))
+    if isinstance(model, Learned):
+        return Report(nodes_page(model, redact))
     return Report(sequence_page(model, full=True, redact=redact))
+
+
+def nodes_page(model: Learned, redact: bool = False) -> Page:
+    """Describe any model by its nodes: the parameters of each in every group; redacted, only how many there are."""
+    page = Page()
+    page.heading(model.title)
+    learned = f"from {format_count(model.counts.rows, 'row')}, {format_count(model.n_parameters, 'free parameter')}"
+    page.line(learned, *model.notes)
+    for node in model.model.nodes if not redact else ():
+        page.heading(key_text(node.key))
+        words = node.family.describe(node.family.public(model.estimates[node.key], node.setting), node.setting)
+        page.grid(("group", node.family.title), [(str(group), text) for group, text in enumerate(words)])
+    return page
 
 
 def find_rows(fitted: Fitted, table: Table, threads: Threads, name: str, labels: np.ndarray | None = None) -> GivenRows:
