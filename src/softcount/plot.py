@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -41,6 +41,11 @@ from softcount.priors import Beta, Dirichlet, Expert
 from softcount.report.class_pictures import ELLIPSES, nomogram_chart, plane_marks, shape_chart
 from softcount.report.evaluation import reliability_chart
 from softcount.report.graph import NetworkPicture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    import softcount as sc
 
 __all__ = [
     "AnomalyDisplay",
@@ -97,7 +102,7 @@ figure_ : matplotlib Figure
 
 
 ARGUMENTS = {
-    "estimator": ("estimator", "A fitted model."),
+    "estimator": ("", "A fitted model."),
     "X": ("object", "Not used."),
     "n": ("int", "Number of columns."),
     "ax": ("matplotlib Axes", "Axes to draw on; None makes new ones."),
@@ -115,12 +120,12 @@ class Display:
     def __init_subclass__(cls) -> None:
         before, see, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also\n")
         cls.__doc__ = before.rstrip() + "\n" + PARTS_OF_DISPLAYS + see + after
-        document_methods(cls, ARGUMENTS, "The display, drawn.")
+        document_methods(cls, ARGUMENTS, Self="The display, drawn.")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.table.num_rows:,} rows: {', '.join(self.table.column_names)}>"
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on new ones.
 
         Parameters
@@ -172,7 +177,7 @@ class InfluenceDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Axes | None = None) -> Self:
         """Draw the columns with most influence.
 
         Parameters
@@ -211,14 +216,13 @@ class ExplanationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any = None, *, row: int = 0, against: Any = None, ax: Any = None
-    ) -> Self:
+        cls, estimator: sc.NaiveBayes | sc.Classifier, X: Any = None, *, row: int = 0, against: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw one row: its class against the runner-up, or against another class.
 
         Parameters
         ----------
-        estimator : estimator
-            A fitted classifier.
         X : table, default=None
             Rows.
         row : int, default=0
@@ -238,7 +242,7 @@ class ExplanationDisplay(Display):
         chart = waterfall_chart(names, odds, "(total)", title, "log-odds")
         return cls(table, replace(chart, title=title)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         super().plot(ax)
         low, high = self.ax_.get_xlim()
         room = 0.12 * (high - low)  # for the figures at the ends of the bars
@@ -265,7 +269,7 @@ class AnomalyDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 10, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 10, ax: Axes | None = None) -> Self:
         """Draw the rows that fit worst.
 
         Parameters
@@ -285,7 +289,7 @@ class AnomalyDisplay(Display):
         )  # fmt: skip
         return cls(table, replace(chart, width=PAGE)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         super().plot(ax)
         self.ax_.margins(x=0.8)
         return self
@@ -309,7 +313,9 @@ class MarkingWordsDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 8, key: Any = None, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, *, n: int = 8, key: Any = None, ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw the most characteristic words of each class.
 
         Parameters
@@ -349,7 +355,7 @@ class ProfileDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Axes | None = None) -> Self:
         """Draw the columns with most influence.
 
         Parameters
@@ -391,13 +397,14 @@ class SelectionDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, criterion: str | None = None, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: sc.Mixture | sc.HiddenMarkov, X: Any = None, *, criterion: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw the criterion of a model that chose its number of classes or states.
 
         Parameters
         ----------
-        estimator : Mixture, GaussianMixture or HiddenMarkov
-            A model fitted with "auto" as the number of classes or states.
         criterion : str, default=None
             A column of `selection_`; None is the criterion of the model.
         """
@@ -434,14 +441,10 @@ class TraceDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
-        """Draw the objective of the EM run that was kept.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted mixture, k-means or hidden Markov model.
-        """
+    def from_estimator(
+        cls, estimator: sc.Mixture | sc.KMeans | sc.HiddenMarkov, X: Any = None, *, ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
+        """Draw the objective of the EM run that was kept."""
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
         marks = [Line(range(len(values)), values, dots=2.0)]
@@ -475,13 +478,13 @@ class DensityDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, column: Any, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: sc.NaiveBayes | sc.Mixture, X: Any = None, *, column: Any, ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw one column.
 
         Parameters
         ----------
-        estimator : estimator
-            A fitted naive Bayes model or mixture.
         column : column
             The column to draw.
         """
@@ -517,13 +520,13 @@ class EllipseDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = None, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: sc.GaussianMixture, X: Any = None, *, columns: Any = None, ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw the components in two columns.
 
         Parameters
         ----------
-        estimator : estimator
-            A fitted `GaussianMixture`.
         X : array, default=None
             Rows to draw as points.
         columns : tuple of two int, default=None
@@ -574,13 +577,14 @@ class BoundaryDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, columns: Any = (0, 1), ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: sc.NaiveBayes | sc.Classifier | sc.Mixture, X: Any = None, *, columns: Any = (0, 1),
+        ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw two numeric columns over their range.
 
         Parameters
         ----------
-        estimator : estimator
-            A fitted classifier or mixture.
         X : array, DataFrame or mapping, default=None
             Rows that give the range of both columns.
         columns : tuple of two columns, default=(0, 1)
@@ -624,14 +628,8 @@ class NetworkDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
-        """Draw the graph of a network.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted `BayesNet`.
-        """
+    def from_estimator(cls, estimator: sc.BayesNet, X: Any = None, *, ax: Axes | None = None) -> Self:
+        """Draw the graph of a network."""
         edges = [(str(a), str(b)) for a, b in estimator.edges_]
         table = pa.table({"parent": [a for a, _ in edges], "child": [b for _, b in edges]})
         return cls(table, NetworkPicture.of(Graph.of(edges, [str(node) for node in estimator.nodes]))).plot(ax)
@@ -663,13 +661,13 @@ class NomogramDisplay(Display):
         return float(self.chart.start)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, classes: Any = None, n: int = 12, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: sc.NaiveBayes, X: Any = None, *, classes: Any = None, n: int = 12, ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw two classes of a model that is scored column by column.
 
         Parameters
         ----------
-        estimator : estimator
-            A fitted `NaiveBayes`.
         classes : tuple of two classes, default=None
             The classes to compare; None takes the first two.
         """
@@ -712,7 +710,7 @@ class PriorDisplay(Display):
     """
 
     @classmethod
-    def from_prior(cls, *priors: Any, names: Sequence[str] = (), ax: Any = None) -> Self:
+    def from_prior(cls, *priors: Any, names: Sequence[str] = (), ax: Axes | None = None) -> Self:
         """Draw one or more distributions of a number.
 
         Parameters
@@ -789,7 +787,7 @@ class SimplexDisplay(Display):
     @classmethod
     def from_prior(
         cls, prior: Dirichlet, *, names: Sequence[str] = ("1", "2", "3"), n_samples: int = 1000, random_state: Any = 0,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:  # fmt: skip
         """Draw a Dirichlet of three categories.
 
@@ -817,7 +815,7 @@ class SimplexDisplay(Display):
         table = pa.table({str(name): drawn[:, place] for place, name in enumerate(names)})
         return cls(table, Chart(title, marks, x, y, title=title, height=270.0)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         super().plot(ax)
         self.ax_.set_yticks([])
         self.ax_.set_aspect("equal")
@@ -846,15 +844,13 @@ class KernelDensityDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any = None, *, bandwidths: Sequence[Any] = (), kernels: bool | None = None,
-        ax: Any = None,
+        cls, estimator: sc.KernelDensity, X: Any = None, *, bandwidths: Sequence[Any] = (),
+        kernels: bool | None = None, ax: Axes | None = None,
     ) -> Self:  # fmt: skip
         """Draw a density of one column.
 
         Parameters
         ----------
-        estimator : KernelDensity
-            A fitted density of one column.
         bandwidths : sequence, default=()
             Further bandwidths, or rules for them, to draw the rows with.
         kernels : bool, default=None
@@ -909,14 +905,8 @@ class HistogramDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
-        """Draw a fitted histogram.
-
-        Parameters
-        ----------
-        estimator : Histogram
-            A fitted histogram.
-        """
+    def from_estimator(cls, estimator: sc.Histogram, X: Any = None, *, ax: Axes | None = None) -> Self:
+        """Draw a fitted histogram."""
         edges, width = estimator.edges_, np.diff(estimator.edges_)
         heights = estimator.probabilities_ / width
         table = pa.table({"low": edges[:-1], "high": edges[1:], "count": estimator.counts_, "density": heights})
@@ -947,13 +937,11 @@ class ClusterDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: sc.KMeans, X: Any, *, ax: Axes | None = None) -> Self:
         """Draw the clusters of two columns.
 
         Parameters
         ----------
-        estimator : KMeans
-            A fitted clustering of two columns.
         X : array or DataFrame of shape (n_rows, 2)
             Rows.
         """
@@ -1007,7 +995,7 @@ class LowerBoundDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Axes | None = None) -> Self:
         """Draw the EM run of a mixture.
 
         Parameters
@@ -1054,8 +1042,8 @@ class LearningCurveDisplay(Display):
 
     @classmethod
     def from_comparison(
-        cls, comparison: Any, *, models: Sequence[str] = (), measure: str = "log_loss", ax: Any = None
-    ) -> Self:
+        cls, comparison: Any, *, models: Sequence[str] = (), measure: str = "log_loss", ax: Axes | None = None,
+    ) -> Self:  # fmt: skip
         """Draw the curves of a comparison.
 
         Parameters
@@ -1099,13 +1087,13 @@ class ReliabilityDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: sc.NaiveBayes | sc.Classifier, X: Any, y: Any, *, ax: Axes | None = None
+    ) -> Self:
         """Draw the predictions for labelled rows. Use held-out rows: on training rows a model looks too good.
 
         Parameters
         ----------
-        estimator : NaiveBayes or Classifier
-            A fitted classifier.
         X : table
             Rows.
         y : array-like
@@ -1114,7 +1102,7 @@ class ReliabilityDisplay(Display):
         return cls.from_evaluation(estimator.evaluate(X, y), ax=ax)
 
     @classmethod
-    def from_evaluation(cls, evaluation: Any, *, ax: Any = None) -> Self:
+    def from_evaluation(cls, evaluation: Any, *, ax: Axes | None = None) -> Self:
         """Draw the figures of an evaluation.
 
         Parameters

@@ -99,9 +99,9 @@ def test_every_display_keeps_to_the_habits_of_scikit_learn(known, hidden, bells)
 def test_the_bars_are_the_influence(known):
     shown = plot.InfluenceDisplay.from_estimator(known)
     table = known.summary("column")
-    wanted = table.column("influence").to_pylist()
+    wanted = table["influence"].tolist()
     assert [bar.get_width() for bar in shown.ax_.patches] == pytest.approx(wanted)
-    assert [tick.get_text() for tick in shown.ax_.get_yticklabels()] == table.column("column").to_pylist()
+    assert [tick.get_text() for tick in shown.ax_.get_yticklabels()] == table["column"].tolist()
 
 
 def test_the_waterfall_ends_where_the_log_odds_are(known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import lgamma
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,61 +53,103 @@ class LabelledTable(Struct, frozen=True):
         return np.array([places.get(str(value), -1) for value in values])
 
 
-class AverageMember:
-    """A model of a table, fitted on the same table as the others, under its name."""
+class ClassMember:
+    """A naive Bayes model or a mixture among the averaged models."""
+
+    edges: ClassVar[list[tuple[Key, Key]]] = []
 
     def __init__(self, name: str, model: Any) -> None:
-        self.name, self.model, self.fitted = name, model, model.fitted_
-
-    @staticmethod
-    def of(name: str, model: Any) -> AverageMember:
-        fitted = getattr(model, "fitted_", None)
-        if not isinstance(fitted, FittedTable):
-            raise DataError(
-                f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
-            )
-        return (ClassMember if isinstance(fitted, Fitted) else NetworkMember)(name, model)
+        self.name, self.model = name, model
+        self.fitted: Fitted = model.fitted_
 
     @property
     def classes(self) -> list[Any] | None:
         """The classes that were known; None for a mixture, and for a network without a class."""
-        raise NotImplementedError
+        return None if self.fitted.classes is None else list(self.fitted.names)
 
-    @property
-    def edges(self) -> list[tuple[Key, Key]]:
-        """The edges of a network."""
-        return []
-
-    @property
+    @cached_property
     def columns(self) -> dict[Key, str]:
         """Each column except the class, and what its probabilities are of: levels, numbers, or words of a family."""
-        raise NotImplementedError
+        found: dict[Key, str] = {}
+        for leaf in self.fitted.model.leaves:
+            if leaf.family.levels_of(leaf.setting) is not None:
+                measured = "levels"
+            else:
+                words = leaf.family.words_of(leaf.setting)
+                measured = "numbers" if words is None else f"words of {leaf.family!r}"
+            found |= dict.fromkeys(leaf.columns or (leaf.key,), measured)
+        return found
 
     def totals(self) -> dict[Key, dict[str, Any]]:
-        """Column -> its family, its levels, and the parameters that it has over the whole table."""
-        raise NotImplementedError
+        """Family, levels, and parameters over the whole table of each column."""
+        fitted, figures = self.fitted, whole_table(self.fitted)
+        return {
+            leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
+            | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
+            for leaf in fitted.model.leaves
+            if leaf.family.facts.mergeable
+            and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
+        }
 
     def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
         """The log-density of each row, whatever its class; of a network, whatever the node that is predicted."""
-        raise NotImplementedError
+        return np.asarray(self.model.score_samples(X))
 
     def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """(rows x levels) of the class, or of a node."""
-        raise NotImplementedError
+        if of is not None and of != self.fitted.target:
+            raise DataError(f"{self.name} predicts its class. To ask for a column: query(of={of!r}, given=...).")
+        return np.asarray(self.model.predict_proba(X))
 
     def log_given(self, given: Mapping[Key, Any]) -> float:
-        """The log-probability (or density) of what is given."""
-        raise NotImplementedError
+        """The log-probability (or density) of the given values."""
+        known, fitted = dict(given), self.fitted
+        label = known.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
+        row: Any = Chunks([fitted.single(known)], 1)
+        found = fitted.score_rows(row, Runner())[0]
+        if label is not None:
+            found += fitted.log_proba(row, Runner())[0, fitted.group_of(label)]
+        return float(found)
 
     def log_merit(self, by: str, rows: LabelledTable | None) -> float:
-        """Log marginal likelihood of its table; by "bic", minus half of BIC."""
-        raise NotImplementedError
+        """Log marginal likelihood of the table; by "bic", minus half of BIC."""
+        plain = with_plain_parameters(self.fitted)
+        likelihood = self._log_likelihood(plain, rows)
+        if by == "bic":
+            return -bic(likelihood, self.fitted.n_parameters, self.fitted.counts.rows) / 2
+        return class_evidence(plain, likelihood, self.classes is not None)
+
+    def _log_likelihood(self, plain: Fitted, rows: LabelledTable | None) -> float:
+        """Of the table and its classes. A fit in one pass does not have it: it is computed from the rows."""
+        if self.fitted.log_likelihood is not None:
+            return float(self.fitted.log_likelihood)
+        if rows is None or (self.classes is not None and rows.y is None):
+            raise DataError(
+                f"{self.name} was learned in one pass, which does not compute the likelihood of its rows. "
+                "Give them too: sc.average(models, X=X, y=y)."
+            )
+        plain = replace(plain, scorer=replace(plain.scorer, calibration=None))
+        table = self.model._closed(rows.X)
+        with Threads(self.model.n_jobs) as threads:
+            logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)
+        labels, learned = rows.labels(plain.names), plain.counts.rows
+        if len(labels) != len(logs):
+            raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
+        weights, known = inputs.filled_weights(rows.sample_weight, len(logs)), labels >= 0
+        if abs(weights @ known - learned) > CLOSE * max(1.0, learned):
+            raise DataError(
+                f"the models were learned from {learned:,.6g} rows, and X has {weights @ known:,.6g} with a class. "
+                "Give the rows that were fitted, and their weights as sample_weight."
+            )
+        return float(weights[known] @ (logs[known] + chances[known, labels[known]]))
 
 
-class NetworkMember(AverageMember):
+class NetworkMember:
     """A network among the averaged models."""
 
-    fitted: FittedNet
+    def __init__(self, name: str, model: Any) -> None:
+        self.name, self.model = name, model
+        self.fitted: FittedNet = model.fitted_
 
     @property
     def classes(self) -> list[Any] | None:
@@ -155,84 +197,18 @@ class NetworkMember(AverageMember):
         return network_evidence(self.fitted) + sum(lgamma(len(self.fitted.levels[key]) + 1) for key in self.hidden)
 
 
-class ClassMember(AverageMember):
-    """A naive Bayes model or a mixture among the averaged models."""
+AverageMember = ClassMember | NetworkMember
+"""A model among the averaged ones, under its name."""
 
-    fitted: Fitted
 
-    @property
-    def classes(self) -> list[Any] | None:
-        return None if self.fitted.classes is None else list(self.fitted.names)
-
-    @cached_property
-    def columns(self) -> dict[Key, str]:
-        found: dict[Key, str] = {}
-        for leaf in self.fitted.model.leaves:
-            if leaf.family.levels_of(leaf.setting) is not None:
-                measured = "levels"
-            else:
-                words = leaf.family.words_of(leaf.setting)
-                measured = "numbers" if words is None else f"words of {leaf.family!r}"
-            found |= dict.fromkeys(leaf.columns or (leaf.key,), measured)
-        return found
-
-    def totals(self) -> dict[Key, dict[str, Any]]:
-        fitted, figures = self.fitted, whole_table(self.fitted)
-        return {
-            leaf.key: {"family": leaf.family, "levels": list(map(str, leaf.setting.levels or ()))}
-            | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
-            for leaf in fitted.model.leaves
-            if leaf.family.facts.mergeable
-            and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
-        }
-
-    def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
-        return np.asarray(self.model.score_samples(X))
-
-    def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
-        if of is not None and of != self.fitted.target:
-            raise DataError(f"{self.name} predicts its class. To ask for a column: query(of={of!r}, given=...).")
-        return np.asarray(self.model.predict_proba(X))
-
-    def log_given(self, given: Mapping[Key, Any]) -> float:
-        known, fitted = dict(given), self.fitted
-        label = known.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
-        row: Any = Chunks([fitted.single(known)], 1)
-        found = fitted.score_rows(row, Runner())[0]
-        if label is not None:
-            found += fitted.log_proba(row, Runner())[0, fitted.group_of(label)]
-        return float(found)
-
-    def log_merit(self, by: str, rows: LabelledTable | None) -> float:
-        plain = with_plain_parameters(self.fitted)
-        likelihood = self._log_likelihood(plain, rows)
-        if by == "bic":
-            return -bic(likelihood, self.fitted.n_parameters, self.fitted.counts.rows) / 2
-        return class_evidence(plain, likelihood, self.classes is not None)
-
-    def _log_likelihood(self, plain: Fitted, rows: LabelledTable | None) -> float:
-        """Of the table and its classes. A fit in one pass does not have it: it is computed from the rows."""
-        if self.fitted.log_likelihood is not None:
-            return float(self.fitted.log_likelihood)
-        if rows is None or (self.classes is not None and rows.y is None):
-            raise DataError(
-                f"{self.name} was learned in one pass, which does not compute the likelihood of its rows. "
-                "Give them too: sc.average(models, X=X, y=y)."
-            )
-        plain = replace(plain, scorer=replace(plain.scorer, calibration=None))
-        table = self.model._closed(rows.X)
-        with Threads(self.model.n_jobs) as threads:
-            logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)
-        labels, learned = rows.labels(plain.names), plain.counts.rows
-        if len(labels) != len(logs):
-            raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
-        weights, known = inputs.filled_weights(rows.sample_weight, len(logs)), labels >= 0
-        if abs(weights @ known - learned) > CLOSE * max(1.0, learned):
-            raise DataError(
-                f"the models were learned from {learned:,.6g} rows, and X has {weights @ known:,.6g} with a class. "
-                "Give the rows that were fitted, and their weights as sample_weight."
-            )
-        return float(weights[known] @ (logs[known] + chances[known, labels[known]]))
+def member_of(name: str, model: Any) -> AverageMember:
+    """A fitted model as a member; an error if it is of another kind."""
+    fitted = getattr(model, "fitted_", None)
+    if not isinstance(fitted, FittedTable):
+        raise DataError(
+            f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
+        )
+    return ClassMember(name, model) if isinstance(fitted, Fitted) else NetworkMember(name, model)
 
 
 def _difference(one: AverageMember, other: AverageMember, columns: bool) -> str:
@@ -327,7 +303,7 @@ class ModelAverage:
     def __init__(self, models: Any, weights: Any, by: str) -> None:
         Parameter(None, "", ("evidence", "bic", "stacking")).check("by", by)
         named = models.items() if isinstance(models, Mapping) else [(f"model {i}", m) for i, m in enumerate(models, 1)]
-        self._members = [AverageMember.of(str(name), model) for name, model in named]
+        self._members = [member_of(str(name), model) for name, model in named]
         if not self._members:
             raise DataError("there is nothing to average: give one fitted model at least.")
         first, *others = self._members
@@ -657,7 +633,7 @@ def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     for fold in range(FOLDS):
         here = folds == fold
         fitted = clone(member.model).fit(rows.X, *given, sample_weight=np.where(here, 0.0, weights))
-        other = AverageMember.of(member.name, fitted)
+        other = member_of(member.name, fitted)
         if other.classes is None:
             found[here] = other.row_logs(rows.X)[here]
             continue

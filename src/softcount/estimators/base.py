@@ -378,13 +378,7 @@ class TableEstimator(ModelEstimator):
 
     @property
     def schema_(self) -> Any:
-        """A line for each column: its kind and why, its distribution, and the number of categories.
-
-        Returns
-        -------
-        DataFrame
-            In the library of the rows of the fit.
-        """
+        """A line for each column: its kind and why, its distribution, and the number of categories."""
         return self._result(schema_table(self.fitted_))
 
     def _closed(self, X: Any) -> Table:
@@ -463,11 +457,6 @@ class TableEstimator(ModelEstimator):
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
             Rows of which the first are put into the page, to be loaded there.
-
-        Returns
-        -------
-        ExplorePage
-            `save("explore.html")` writes it as one file that needs no server.
         """
         return explore.make_explorer(self._recorded(), rows=None if X is None else self._closed(X))
 

@@ -99,13 +99,7 @@ class Classifier(ClassEstimator):
 
     @property
     def selection_(self) -> Any:
-        """Models that were tried: log-loss and accuracy on held-out rows, and weight in the ensemble.
-
-        Returns
-        -------
-        DataFrame
-            A line for each model.
-        """
+        """A line for each model that was tried: log-loss and accuracy on held-out rows, weight in the ensemble."""
         tried: Sequence[Any] = () if self.ensemble_ is None else self.ensemble_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]
         return self._result(arrow_lines([{"model": line.pop("name"), **line} for line in lines]))

@@ -5,7 +5,7 @@ it: as a property, by `inputs.attribute`, or as `name_: Annotated[type, "Meaning
 inherit it document it too.
 
 The docstring of a method leaves out parameters that mean the same everywhere, which `ARGUMENTS` or the `_arguments` of
-its class declare, and the section Returns if the method returns Self.
+its class declare, and results that `RESULTS` declares.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ ENTRY = re.compile(r"\n(?=\S)")
 """Line break before an entry of a section."""
 DOCUMENTED = [
     (r"\bSequence\b", "list"), (r"\bKey\b|\bobject\b", "str"), (r"\bAny\b", "object"), (r"\bFrame\b", "DataFrame"),
-    (r"\bnp\.", ""), (r" \| ", " or "), (r"\b(dict|Mapping)\[.*\]", "dict"), (r"\btuple\[(\w+), .*\]", r"tuple of \1"),
-    (r"\blist\[tuple.*\]", "list of tuple"), (r"\blist\[(\w+)\]", r"list of \1"),
+    (r"\b(np|sc)\.", ""), (r" \| ", " or "), (r"\b(dict|Mapping)\[.*\]", "dict"),
+    (r"\btuple\[(\w+), .*\]", r"tuple of \1"), (r"\blist\[tuple.*\]", "list of tuple"),
+    (r"\blist\[(\w+)\]", r"list of \1"),
 ]  # fmt: skip
 """How types of annotations are written in the documentation."""
 WIDTH = 116
 Arguments = Mapping[str, tuple[str, str]]
-"""Type and meaning of parameters of methods, by name."""
+"""Type and meaning of parameters of methods, by name; an empty type is that of the annotation."""
 ROWS = "DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)"
 IGNORED = ("object", "Ignored; present for pipelines.")
 SEQUENCE_WEIGHT = ("array of shape (n_sequences,)", "Weight of each sequence.")
@@ -53,6 +54,13 @@ ARGUMENTS: Arguments = {
     "redact": ("bool", "Whether to leave out all cells and the names of categories with fewer than five rows."),
 }  # fmt: skip
 """Parameters of methods that mean the same in every class, unless its `_arguments` declare them differently."""
+RESULTS = {
+    "Self": "This estimator.",
+    "BestError": "With `error`, `standard_error` and `rows`.",
+    "ExplorePage": '`save("explore.html")` writes it as one file that needs no server.',
+    "Report": '`save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.',
+}
+"""Meaning of the results of methods, by the annotation."""
 
 
 def document(cls: type, declared: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> str:
@@ -68,20 +76,22 @@ def document(cls: type, declared: Mapping[str, Parameter], defaults: Mapping[str
     return indent("\n\n".join([*parts, text[start:].rstrip()]), "    ").strip() + "\n    "
 
 
-def document_methods(cls: type, arguments: Arguments, result: str = "This estimator.") -> None:
+def document_methods(cls: type, arguments: Arguments, **results: str) -> None:
     """Complete the docstrings of the public methods that a class defines.
 
-    `arguments` are declared parameters in addition to `ARGUMENTS`, `result` describes a returned Self.
+    `arguments` and `results` are declared in addition to `ARGUMENTS` and `RESULTS`.
     """
-    declared = {**ARGUMENTS, **arguments}
+    declared, results = {**ARGUMENTS, **arguments}, {**RESULTS, **results}
     for name, own in vars(cls).items():
         method = getattr(own, "__func__", own)
         if not name.startswith("_") and isinstance(method, FunctionType) and method.__doc__:
-            method.__doc__ = complete(method, declared, f"{cls.__name__}\n    {result}")
+            kind = str(method.__annotations__.get("return")).rpartition(".")[2]
+            result = f"{cls.__name__ if kind == 'Self' else kind}\n{wrap(results[kind])}" if kind in results else ""
+            method.__doc__ = complete(method, declared, result)
 
 
 def complete(method: FunctionType, declared: Arguments, result: str) -> str:
-    """The docstring of a method with the declared parameters that it leaves out, and with Returns.
+    """The docstring of a method with the declared parameters that it leaves out, and with its result, if there is one.
 
     >>> def score(self, X, y, n=3): '''Return the score.'''
     >>> print(complete(score, {"X": ("table", "Rows."), "n": ("int", "Number.")}, ""))
@@ -109,11 +119,12 @@ def complete(method: FunctionType, declared: Arguments, result: str) -> str:
             entries[own[name]] = None
         elif name in declared:
             kind, meaning = declared[name]
+            kind = kind or documented_type(method.__annotations__[name])
             entries[f"{name} : {kind}{default}\n{wrap(meaning)}"] = None
     parts = [text[: starts[0]].strip()]
     if entries:
         parts.append("\n".join(["Parameters", "-" * 10, *entries]))
-    if method.__annotations__.get("return") == "Self" and not any(part.startswith("Returns\n") for part in found):
+    if result and not any(part.startswith("Returns\n") for part in found):
         parts.append(f"Returns\n-------\n{result}")
     return "\n\n".join([*parts, *found])
 

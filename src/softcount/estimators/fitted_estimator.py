@@ -576,11 +576,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         With `X` it compares these rows with those of the fit. With `y` in addition it shows how good the predictions
         are.
-
-        Returns
-        -------
-        Report
-            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
         """
         recorded = self._recorded()
         if X is None:

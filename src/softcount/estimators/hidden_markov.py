@@ -301,13 +301,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     @property
     def selection_(self) -> Any:
-        """Numbers of states that were tried, with their criteria; None if the number was given.
-
-        Returns
-        -------
-        DataFrame or None
-            A line for each number.
-        """
+        """A line for each number of states that was tried, with its criteria; None if the number was given."""
         trials = self._fitted.selection
         if trials is None:
             return None

@@ -273,11 +273,6 @@ class KMeans(
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
             Rows of which the first are put into the page, to be loaded there.
-
-        Returns
-        -------
-        ExplorePage
-            `save("explore.html")` writes it as one file that needs no server.
         """
         named = hasattr(self, "feature_names_in_")
         classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
@@ -291,11 +286,6 @@ class KMeans(
         ----------
         X : array of shape (n_rows, n_columns), default=None
             Rows to draw.
-
-        Returns
-        -------
-        Report
-            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
         """
         check_is_fitted(self)
         return report.make_report(self, X, redact)

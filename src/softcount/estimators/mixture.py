@@ -395,13 +395,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     @property
     def selection_(self) -> Any:
-        """Numbers of components that were tried, with their criteria; None if the number was given.
-
-        Returns
-        -------
-        DataFrame or None
-            A line for each number.
-        """
+        """A line for each number of components that was tried, with its criteria; None if the number was given."""
         trials = self._fitted.selection
         return None if trials is None else self._result(arrow_lines([trial.figures for trial in trials]))
 

@@ -601,12 +601,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     @property
     def reliability_(self) -> Any:
-        """Calibrated predictions on held-out rows, in bins: mean probability and share of correct predictions.
-
-        Returns
-        -------
-        DataFrame
-            A line for each bin.
+        """Calibrated predictions on held-out rows, a line for each bin: mean probability, share of correct predictions.
 
         Raises
         ------
@@ -700,11 +695,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Rows drawn from the model, at least 2.
         random_state : int, Generator or None, default=None
             Seed of the rows.
-
-        Returns
-        -------
-        BestError
-            With `error`, `standard_error` and `rows`.
         """
         n_samples = check_whole("n_samples", n_samples, 2)
         return decisions.estimate_best_error(self._fitted, n_samples, inputs.generator(random_state))

@@ -383,11 +383,6 @@ class BayesNet(EmEstimator, TableEstimator):
         BayesNet
             The fitted network.
 
-        References
-        ----------
-        .. [1] N. Friedman, D. Geiger and M. Goldszmidt (1997). "Bayesian network classifiers". Machine Learning 29
-           (2-3), 131-163.
-
         Examples
         --------
         >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10, "c": ["u", "v"] * 10}
@@ -415,11 +410,6 @@ class BayesNet(EmEstimator, TableEstimator):
         BayesNet
             The fitted network.
 
-        References
-        ----------
-        .. [1] C. K. Chow and C. N. Liu (1968). "Approximating discrete probability distributions with dependence
-           trees". IEEE Transactions on Information Theory 14 (3), 462-467.
-
         Examples
         --------
         >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10, "c": ["u", "v"] * 10}
@@ -441,11 +431,6 @@ class BayesNet(EmEstimator, TableEstimator):
         -------
         BayesNet
             The fitted network.
-
-        References
-        ----------
-        .. [1] D. Heckerman, D. Geiger and D. M. Chickering (1995). "Learning Bayesian networks: the combination of
-           knowledge and statistical data". Machine Learning 20 (3), 197-243.
 
         Examples
         --------
@@ -982,11 +967,6 @@ class BayesNet(EmEstimator, TableEstimator):
             Rows drawn from the network, at least 2.
         random_state : int, Generator or None, default=None
             Seed of the rows.
-
-        Returns
-        -------
-        BestError
-            With `error`, `standard_error` and `rows`.
         """
         target, n_samples = self._of(None), check_whole("n_samples", n_samples, 2)
         if self.fitted_.net.cuts:
@@ -1003,11 +983,6 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
             Rows to compare with those of the fit.
-
-        Returns
-        -------
-        Report
-            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
         """
         fitted = self._recorded()
         if X is None:

@@ -155,23 +155,11 @@ class SequencePages:
     """The pages of a model of sequences, which take no rows."""
 
     def explore(self) -> ExplorePage:
-        """Return the interactive explorer: any step of a sequence given any others.
-
-        Returns
-        -------
-        ExplorePage
-            `save("explore.html")` writes it as one file that needs no server.
-        """
+        """Return the interactive explorer: any step of a sequence given any others."""
         return explore.make_explorer(self)
 
     def report(self, redact: bool = False) -> Report:
-        """Return a report on the model with pictures.
-
-        Returns
-        -------
-        Report
-            `save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.
-        """
+        """Return a report on the model with pictures."""
         return report.make_report(self, None, redact)
 
 
