@@ -23,7 +23,7 @@ from softcount.families import FAMILIES, Mixed
 from softcount.families.setting import facts_of_numbers
 from softcount.fit.classes import ClassRequest
 from softcount.learn.density_choice import Contest, choose_families, sample_rows
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.table import open_table

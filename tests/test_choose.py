@@ -21,12 +21,10 @@ from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted import Fitted
 from softcount.learn import choose, how_many
 from softcount.learn.choose import FOLDS, ClassSearch, merge_classes, search_classes, split_classes
-from softcount.learn.em import Stop
 from softcount.learn.how_many import MOST_GROUPS, PATIENCE, growing
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import prepare
-from softcount.learn.record import Trial
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan, Stop, Trial
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.table import open_table

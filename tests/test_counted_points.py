@@ -20,7 +20,7 @@ from softcount import families
 from softcount.core.counts import Twofold
 from softcount.evaluate.folds import fold_models
 from softcount.families.kernel import FACTORS
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.align import aligned
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads

@@ -21,9 +21,8 @@ from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldsBeside, FoldWords, fold_models
 from softcount.evaluate.scores import Evaluation, cross_validate
-from softcount.learn.em import Stop
 from softcount.learn.known_classes import fit_labelled
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan, Stop
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.table import Chunk, Table, open_table

@@ -11,7 +11,8 @@ import pytest
 import softcount as sc
 from small_tables import fruit, mixture
 from softcount.families import Multinormal
-from softcount.learn.em import Stop, run_em
+from softcount.learn.em import run_em
+from softcount.learn.record import Stop
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
 from worked.test_06_candy import START, TABLE, TIMES
@@ -126,7 +127,7 @@ class Stopped:
 
 def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
     from softcount.learn.prepare import prepare
-    from softcount.learn.settings import Plan
+    from softcount.learn.record import Plan
     from softcount.models.declare import read_kinds
     from softcount.run.local import Threads
     from softcount.table import open_table
@@ -145,7 +146,7 @@ def test_an_interrupted_climb_keeps_the_best_so_far() -> None:
 
 def test_an_interrupt_ends_cross_validation() -> None:
     from softcount.evaluate.scores import cross_validate
-    from softcount.learn.settings import Plan
+    from softcount.learn.record import Plan
     from softcount.run.local import Threads
     from softcount.table import open_table
 

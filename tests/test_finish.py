@@ -13,7 +13,7 @@ from softcount.core.counts import ROOT
 from softcount.families import Family, Gamma, Multinormal, Normal
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import prepare
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
 from softcount.models.declare import priors_of, read_kinds

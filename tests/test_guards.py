@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from softcount.families import Multinormal
-from softcount.learn.em import Converging, EMRun, Stop
+from softcount.learn.em import Converging
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import Prepared, prepare, sizes, starved
+from softcount.learn.record import EMRun, Plan, Stop
 from softcount.learn.search import StartRun, best_run
-from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.coordinates import Coordinates
 from softcount.models.declare import priors_of, read_kinds

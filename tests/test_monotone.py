@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, Multinormal, Normal
-from softcount.learn.em import EMRun, Stop, run_em
+from softcount.learn.em import run_em
 from softcount.learn.initialise import members_counts
 from softcount.learn.prepare import prepare
-from softcount.learn.settings import Plan
+from softcount.learn.record import EMRun, Plan, Stop
 from softcount.models.base import Problem
 from softcount.models.declare import priors_of, read_kinds
 from softcount.models.nodes import Imagined

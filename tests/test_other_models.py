@@ -25,9 +25,9 @@ from softcount.files.model_file import save_model
 from softcount.fit import fit
 from softcount.fitted.explain import Explanation, runner_up
 from softcount.fitted.fitted import FITTED, FittedTable, register_fitted
-from softcount.learn.em import Stop, run_em
+from softcount.learn.em import run_em
+from softcount.learn.record import Plan, Stop
 from softcount.learn.search import Search
-from softcount.learn.settings import Plan
 from softcount.models.base import MODELS, Model, Problem, register_model
 from softcount.models.nodes import Imagined, Node, Nodes, Params
 from softcount.report.report import make_report

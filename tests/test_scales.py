@@ -9,7 +9,7 @@ import pytest
 import softcount as sc
 from softcount.errors import DataError
 from softcount.evaluate.scores import cross_validate
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.table import open_table

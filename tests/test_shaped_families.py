@@ -350,7 +350,7 @@ def test_entropy_is_the_average_surprise(kind: str, model: Any) -> None:
 
 def test_folds_of_student_columns_are_fitted_as_the_whole_is() -> None:
     from softcount.evaluate.scores import cross_validate
-    from softcount.learn.settings import Plan
+    from softcount.learn.record import Plan
     from softcount.models.declare import read_kinds
     from softcount.run.local import Threads
     from softcount.table import open_table

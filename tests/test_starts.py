@@ -13,11 +13,10 @@ from scipy.stats import chisquare
 import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.fitted.fitted import Fitted
-from softcount.learn.em import Stop
 from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, Sketch, far_from, link_rows, seeds, sketch
 from softcount.learn.mixture import Starts, fit_groups, fit_prepared
 from softcount.learn.prepare import prepare
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan, Stop
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.table import Chunk, open_table

@@ -20,7 +20,7 @@ import softcount as sc
 from softcount.core.counts import Twofold
 from softcount.evaluate.folds import FoldWords
 from softcount.evaluate.scores import Evaluation, cross_validate
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.bag_stack import Bag, Pending, SparseRows
 from softcount.models.stacks import Kernels
 from softcount.models.star import rearrange_groups

@@ -17,7 +17,7 @@ from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.prepare import on_task
-from softcount.learn.settings import Plan, retyping
+from softcount.learn.record import Plan, retyping
 from softcount.report.maps import save_maps
 from softcount.run.local import Runner, Threads, total
 from softcount.table import Chunk, Table

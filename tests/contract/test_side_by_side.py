@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from contract.examples import EXAMPLES, Example, every_climb
 from contract.models import memberships
-from softcount.learn.em import Stop, run_em
+from softcount.learn.em import run_em
 from softcount.learn.initialise import draw_memberships, start_params
 from softcount.learn.mixture import Starts, Task
 from softcount.learn.prepare import prepare
+from softcount.learn.record import Plan, Stop
 from softcount.learn.search import Race
-from softcount.learn.settings import Plan
 from softcount.models.base import Problem
 from softcount.models.batched import SideBySide
 from softcount.models.coordinates import Coordinates

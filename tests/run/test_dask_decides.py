@@ -15,7 +15,7 @@ from parted_rows import PARTS, columns
 from softcount.errors import DataError
 from softcount.evaluate import folds
 from softcount.evaluate.scores import cross_validate
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.declare import read_kinds
 from softcount.run.dask import DaskEngine
 from softcount.run.local import Threads

@@ -13,7 +13,7 @@ import softcount as sc
 from parted_rows import same_bits
 from softcount.errors import DataError
 from softcount.evaluate.scores import cross_validate
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.declare import read_kinds
 from softcount.run.dask import DaskEngine
 from softcount.run.local import Threads

@@ -31,9 +31,7 @@ from softcount.files.archive import data_digest
 from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.files.model_file import save_model
 from softcount.fit.classes import ClassRequest, ClassSearch
-from softcount.learn.em import Stop
-from softcount.learn.record import Provenance
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan, Provenance, Stop
 from softcount.models.declare import Declared
 from softcount.report.evaluation import summarize_evaluation
 from softcount.report.fit import FitOutcome, fit_page, fit_record, full_page

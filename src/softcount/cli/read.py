@@ -18,8 +18,7 @@ from softcount.cli.options import InputFormat, Request, TextUnit, find_name
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
 from softcount.families import FAMILIES
-from softcount.learn.record import Learned
-from softcount.learn.settings import retyping
+from softcount.learn.record import Learned, retyping
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.run.progress import READING, Tell, keep_quiet

@@ -11,7 +11,7 @@ from softcount.cli.outputs import STANDARD, check_output, progress, write_answer
 from softcount.cli.read import declared, open_data, read_column, read_through
 from softcount.core.lazy import LazyModule
 from softcount.fit.classes import choose_densities
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.report.quality import schema_page, schema_record
 from softcount.run.local import Threads
 

@@ -30,8 +30,7 @@ from softcount.files.codec import Arrays, Document
 from softcount.files.model_file import document_of
 from softcount.fit import Request, complete
 from softcount.fitted.fitted import Fitted
-from softcount.learn.record import Provenance, bic, description_length
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan, Provenance, bic, description_length
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
 from softcount.pictures.inline_html import boxed

@@ -20,7 +20,7 @@ from softcount.evaluate.warnings import strong_pairs
 from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted import Fitted
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.sources.frames import refuse_elsewhere
 from softcount.table import Table
 from softcount.table.schema import Key

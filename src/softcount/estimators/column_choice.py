@@ -19,7 +19,7 @@ from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines, frame_like
 from softcount.evaluate.columns import ColumnScores, column_scores, forward
 from softcount.fitted.explain import column_evidence, evidence_under
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.run.local import Threads
 from softcount.table import Table
 from softcount.table.chunk import Split

@@ -20,7 +20,8 @@ from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted import Fitted
-from softcount.learn.settings import Plan, around
+from softcount.learn.initialise import around
+from softcount.learn.record import Plan
 from softcount.models.declare import Declared, read_kinds
 from softcount.table import Table
 from softcount.table.schema import Key

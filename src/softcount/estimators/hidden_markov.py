@@ -27,10 +27,10 @@ from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.states import FittedStates
-from softcount.learn.em import Stop
 from softcount.learn.hidden_states import fit_auto_states, fit_states, given_state_start, read_steps
+from softcount.learn.initialise import start_levels
 from softcount.learn.mixture import Starts
-from softcount.learn.settings import Plan, start_levels
+from softcount.learn.record import Plan, Stop
 from softcount.models.base import ClassModel, DeadEnd
 from softcount.models.declare import read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links

@@ -33,7 +33,7 @@ from softcount.estimators.parameters import SETTLED, Parameter, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
-from softcount.learn.settings import retyping
+from softcount.learn.record import retyping
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.sequences import Sequences, open_sequences

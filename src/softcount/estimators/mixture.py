@@ -23,12 +23,11 @@ from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
-from softcount.learn.em import Stop
-from softcount.learn.initialise import INITS
+from softcount.learn.initialise import INITS, shares_name, start_levels
 from softcount.learn.known_classes import Batch, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
-from softcount.learn.settings import Plan, shares_name, start_levels
+from softcount.learn.record import Plan, Stop
 from softcount.models.align import growing, read_in_parts, united_schema
 from softcount.models.declare import read_kinds
 from softcount.run.local import HeldRows, Threads

@@ -34,9 +34,8 @@ from softcount.fitted.calibration import Calibration
 from softcount.fitted.explain import Quadratic, quadratic_form
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import UNCALIBRATED, Scorer
-from softcount.learn.em import Stop
 from softcount.learn.known_classes import faded, joined, with_classes
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan, Stop
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads

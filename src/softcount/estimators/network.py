@@ -27,11 +27,9 @@ from softcount.fit import network as network_fit
 from softcount.fitted.decisions import BestError
 from softcount.fitted.network import FittedNet, LikeliestLevels, as_fitted, re_estimate
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
-from softcount.learn.em import Stop
 from softcount.learn.networks import AUTO, GraphStarts, network_evidence
 from softcount.learn.prepare import read_all
-from softcount.learn.record import FitRecord
-from softcount.learn.settings import Plan, retyping
+from softcount.learn.record import FitRecord, Plan, Stop, retyping
 from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
 from softcount.models.declare import Coded, DeclaredNet, read_kinds
 from softcount.models.network import Net

@@ -28,7 +28,7 @@ from softcount.fitted.calibration import (
 )
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import CALIBRATION_NOTES
-from softcount.learn.settings import Plan, retyping
+from softcount.learn.record import Plan, retyping
 from softcount.run.local import Runner
 from softcount.run.progress import interrupts_end
 from softcount.table import Chunk, Table

@@ -20,7 +20,7 @@ from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import ColumnWeights, bounded
-from softcount.learn.settings import Plan, retyping
+from softcount.learn.record import Plan, retyping
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split

@@ -25,7 +25,7 @@ from softcount.core.special import mixed
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Tallied, on_task, recoded_chunks, tallied
-from softcount.learn.settings import Plan, cells_of, plug
+from softcount.learn.record import Plan, cells_of, plug
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import HeldRows, Rows, Runner

@@ -21,7 +21,7 @@ from softcount.fitted.classes import cells
 from softcount.fitted.decisions import choose_cheapest
 from softcount.fitted.fitted import Fitted
 from softcount.learn.prepare import on_task
-from softcount.learn.settings import Plan, retyping
+from softcount.learn.record import Plan, retyping
 from softcount.run.local import Runner, Threads, total
 from softcount.run.progress import announce, interrupts_end
 from softcount.table import Chunk, Table

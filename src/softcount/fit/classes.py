@@ -24,8 +24,7 @@ from softcount.fit import reread
 from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import fit_labelled
-from softcount.learn.record import FitRecord, StartTraces, memberships_entropy
-from softcount.learn.settings import Plan
+from softcount.learn.record import FitRecord, Plan, StartTraces, memberships_entropy
 from softcount.run.local import Runner, Threads
 from softcount.run.progress import announce
 from softcount.table import Table

@@ -19,7 +19,7 @@ from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
 from softcount.fitted.network import FittedNet, as_fitted
 from softcount.learn.networks import AUTO, GraphStarts, fit_hidden_levels, fit_network
-from softcount.learn.settings import Plan
+from softcount.learn.record import Plan
 from softcount.models.align import rearrange
 from softcount.models.declare import Coded, DeclaredNet
 from softcount.models.network import Net, levels_of

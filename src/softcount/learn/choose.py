@@ -15,15 +15,23 @@ from softcount.core import remedies
 from softcount.core.counts import ROOT, concatenate
 from softcount.errors import DataError
 from softcount.learn import correlated_columns
-from softcount.learn.em import Stop, run_em
+from softcount.learn.em import run_em
 from softcount.learn.how_many import LEAST_ROWS, MOST_GROUPS, SMALL_TOL, EMSearch
 from softcount.learn.initialise import Sketch, draw_memberships, nearest_members, seeds, start_params
 from softcount.learn.mixture import Maker, Starts, fit_prepared
 from softcount.learn.prepare import Prepared, prepare, spikes, starved
 from softcount.learn.prepare import sizes as sizes_of
-from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz, complete_evidence, memberships_entropy
+from softcount.learn.record import (
+    Learned,
+    Plan,
+    Stop,
+    Trial,
+    bic,
+    cheeseman_stutz,
+    complete_evidence,
+    memberships_entropy,
+)
 from softcount.learn.search import Race, best_of_each
-from softcount.learn.settings import Plan
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
 from softcount.models.nodes import Imagined

@@ -14,8 +14,7 @@ from softcount.families import FAMILIES
 from softcount.families.multinormal import Multinormal, PriorScale
 from softcount.learn.initialise import Sketch
 from softcount.learn.prepare import Prepared, prepare
-from softcount.learn.record import Learned
-from softcount.learn.settings import Plan
+from softcount.learn.record import Learned, Plan
 from softcount.models.nodes import Node
 from softcount.networks.scores import CodeCounts, dependent_pairs
 from softcount.run.local import HeldRows, Rows, Runner

@@ -15,7 +15,7 @@ from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
 from softcount.families.setting import NumberFacts, facts_of_numbers
-from softcount.learn.settings import Plan, plug, retyping
+from softcount.learn.record import Plan, plug, retyping
 from softcount.models.nodes import Node, node_hyper
 from softcount.models.stacks import one_hot
 from softcount.run.local import Runner

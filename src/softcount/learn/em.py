@@ -8,15 +8,14 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from math import isclose
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import Counts
-from softcount.errors import DataError
 from softcount.learn.checkpoints import Arrays, params_arrays, params_from
+from softcount.learn.record import EMRun, Stop, Watch
 from softcount.models.base import ASSIGNED, Assign, Problem
 from softcount.models.coordinates import Coordinates
 from softcount.models.nodes import Params
@@ -179,8 +178,6 @@ class Extrapolation:
 
 # The state of an EM run, and the rules for its steps, its assignment of rows and its end.
 
-Watch = Callable[[int, float], None]
-Assignment = Literal["soft", "hard", "drawn"]
 ROUNDING = 1e-12
 """Relative change of the objective that counts as none."""
 NOISE = 1e-9
@@ -191,64 +188,6 @@ IN_A_ROW, AT_MOST = 2, 6
 """Consecutive predictions below the tolerance before a run stops; a single one can be a coincidence."""
 DEEPER = 1000.0
 """Factor below the tolerance at which a prediction counts as certain; an extrapolation gains two or three digits."""
-
-
-class Stop(Struct, frozen=True):
-    """When to stop: after `max_iter` steps, or once the predicted remaining gain is below `tol`.
-
-    `tol=0` takes exactly `max_iter` plain steps. Hard assignment stops when a step gains nothing. Drawn assignment
-    never stops early and ends at the best parameters found. Both, and `half_steps`, take plain steps.
-    """
-
-    max_iter: int = 1000
-    tol: float = 1e-8
-    accelerate: bool = False
-    assign: Assignment = "soft"
-    finish: str | None = None
-    half_steps: bool = False
-
-    def __post_init__(self) -> None:
-        if self.finish and self.tol == 0:
-            raise DataError(
-                f"finish={self.finish!r} needs a tolerance above 0: tol=0 takes exactly max_iter steps of EM and no "
-                "others. Use finish=None, or tol=1e-8."
-            )
-        if self.finish and (self.assign != "soft" or self.half_steps):
-            raise DataError(f"finish={self.finish!r} is for soft assignment and whole steps. Use finish=None.")
-
-    def small(self, gain: float, objective: float) -> bool:
-        return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
-
-
-class EMRun(Struct, frozen=True):
-    """The result of an EM run: the parameters just scored, their expected counts, and the trace.
-
-    The trace holds the objective after every pass; a refused extrapolation repeats the previous one. With `half_steps`
-    it also holds the lower bound after every M-step in between.
-    """
-
-    params: Params
-    counts: Counts
-    trace: list[float]
-    converged: bool
-    fell: float = 0.0
-    interrupted: bool = False
-    half_steps: bool = False
-    notes: tuple[str, ...] = ()
-    units: float = 0.0
-
-    @property
-    def objective(self) -> float:
-        return max(self.trace)
-
-    @property
-    def size(self) -> float:
-        """The scale for differences of the objective: its size without the columns' units, at least 1."""
-        return max(1.0, abs(self.objective - self.units))
-
-    @property
-    def n_iter(self) -> int:
-        return (len(self.trace) - 1) // (2 if self.half_steps else 1)
 
 
 class EMState:

@@ -15,11 +15,10 @@ from softcount.core.counts import Counts, Twofold
 from softcount.errors import DataError
 from softcount.learn import prepare
 from softcount.learn.how_many import LEAST_ROWS, SMALL_TOL, EMSearch
-from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, pin_known
+from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, given_params, pin_known
 from softcount.learn.mixture import Starts, as_learned, refuse_more_named
-from softcount.learn.record import Learned, Trial, bic, cheeseman_stutz
+from softcount.learn.record import Learned, Plan, Trial, bic, cheeseman_stutz, plug, retyping
 from softcount.learn.search import Make, Search, SearchResult
-from softcount.learn.settings import Plan, given_params, plug, retyping
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
 from softcount.models.hidden_chain import PathRows  # seam: of the one model that this module prepares

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from softcount.errors import DataWarning, warn
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import Prepared
-from softcount.learn.record import Learned, Trial
-from softcount.learn.settings import Plan, plug
+from softcount.learn.record import Learned, Plan, Trial, plug
 from softcount.run.local import Runner
 from softcount.run.progress import best_so_far
 

@@ -15,11 +15,24 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
 from softcount.families import How, Hyper
 from softcount.families import Params as Own
-from softcount.learn import settings
-from softcount.learn.em import EMRun, run_em
-from softcount.learn.initialise import count_open
+from softcount.learn.em import run_em
+from softcount.learn.initialise import count_open, holding
 from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recoded_chunks, weight_lift, with_blanks
-from softcount.learn.record import FitRecord, Learned
+from softcount.learn.record import (
+    EMRun,
+    FitRecord,
+    Learned,
+    Plan,
+    absent,
+    cells_of,
+    degenerate_notes,
+    em_facts,
+    em_note,
+    plug,
+    retyping,
+    state_notes,
+    stopped_notes,
+)
 from softcount.models.align import (
     aligned,
     chosen_notes,
@@ -40,14 +53,14 @@ from softcount.table.cell_values import missing_notes
 from softcount.table.schema import Key, Schema
 
 
-def fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
+def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
     try:
-        return settings.retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        return retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
     except InfiniteSums:
         # Cells are infinite, or too far from the first ones: read again, checking each, to name it or count anew.
-        wider = settings.retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
-        return settings.retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        wider = retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
+        return retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
 
 
 class InfiniteSums(DataError):
@@ -58,7 +71,7 @@ class InfiniteSums(DataError):
         super().__init__(said)
 
 
-def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
+def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
     plan = plan.for_labels(table)
     found = count_classes(table, plan, runner, classes)
     if not found.total.finite:
@@ -71,7 +84,7 @@ def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Se
             + remedies.either("To find classes, use Mixture.", "To find classes, leave out --target.")
         )
     groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
-    cells = settings.cells_of(table)
+    cells = cells_of(table)
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
@@ -83,7 +96,7 @@ def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Se
     notes += [
         f"column {key!r}: a prior of {prior:.4g} has the highest marginal likelihood." for key, prior in chosen.items()
     ]
-    params = estimate_params(model, counts, imagined.using(settings.plug(plan.how)))
+    params = estimate_params(model, counts, imagined.using(plug(plan.how)))
     hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
@@ -103,17 +116,17 @@ def _fit_labelled(table: Table, plan: settings.Plan, runner: Runner, classes: Se
         check_reach(table, kept)
         reached, imagined = run_labelled_em(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        notes.append(settings.em_note(hidden, reached))
+        notes.append(em_note(hidden, reached))
     if table.unknown_labels:
         notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
-    if plan.estimate == "predictive" or plan.how != settings.plug(plan.how):
+    if plan.estimate == "predictive" or plan.how != plug(plan.how):
         params = estimate_params(model, counts, imagined)
-    notes += settings.state_notes(model, params, imagined, names)
+    notes += state_notes(model, params, imagined, names)
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
-        missing=settings.absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
-        **settings.em_facts(reached, plan, counts),
+        missing=absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
+        **em_facts(reached, plan, counts),
     )  # fmt: skip
 
 
@@ -140,7 +153,7 @@ def estimate_params(model: ClassModel, counts: Counts, imagined: Imagined) -> Pa
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
 
 
-def what_is_hidden(table: Table, model: ClassModel, plan: settings.Plan) -> str:
+def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     """What one pass cannot count, in words, or "": labels, or the first such column or block."""
     if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
         return f"{table.unknown_labels:,} rows without a label are used as unlabelled rows"
@@ -153,7 +166,7 @@ def what_is_hidden(table: Table, model: ClassModel, plan: settings.Plan) -> str:
     return ""
 
 
-def run_labelled_em(model: ClassModel, kept: Rows, plan: settings.Plan, runner: Runner) -> tuple[EMRun, Imagined]:
+def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -> tuple[EMRun, Imagined]:
     """EM over missing labels, or over missing cells of a correlated block.
 
     It starts from the labelled rows, in units that all rows have: a few labels may not vary at all.
@@ -172,7 +185,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: settings.Plan, runner: 
     own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
     needing = [leaf for leaf in model.leaves if leaf.family.facts.needs_classes]
     decided = {leaf.key: node_hyper(leaf, own[leaf.key], counts.arrays[leaf.key]) for leaf in needing}
-    first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(settings.plug(plan.how))
+    first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
     params = estimate_params(model, counts, first)
     everything = expected(model, params, ready, runner)
     if np.isneginf(everything.log_likelihood):
@@ -183,7 +196,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: settings.Plan, runner: 
     # Hidden weights of rows are found slowly: 40 rows of a student column took 378 plain steps.
     weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
-    problem = Problem(model, imagined.using(settings.plug(plan.how)), ready, runner)
+    problem = Problem(model, imagined.using(plug(plan.how)), ready, runner)
     reached = run_em(problem, params, stop, plan.watching())
     if lift != 1.0:
         trace = [height / lift for height in reached.trace]
@@ -192,7 +205,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: settings.Plan, runner: 
 
 
 def imagine_classes(
-    model: ClassModel, counts: Counts, plan: settings.Plan, known: Mapping[Any, Hyper] | None = None
+    model: ClassModel, counts: Counts, plan: Plan, known: Mapping[Any, Hyper] | None = None
 ) -> Imagined:
     """Priors of a model whose classes are known: the scalar prior is for columns, class shares are as counted.
 
@@ -230,7 +243,7 @@ def _own_prior(prior: Any) -> Any:
 
 
 def with_older(
-    model: ClassModel, counts: Counts, imagined: Imagined, plan: settings.Plan, names: Sequence[Any]
+    model: ClassModel, counts: Counts, imagined: Imagined, plan: Plan, names: Sequence[Any]
 ) -> tuple[Counts, Imagined]:
     """Add the older model's counts, times its weight."""
     if not isinstance(plan.prior, Older):
@@ -245,7 +258,7 @@ Fit = TypeVar("Fit", bound=Learned)
 FADED = "older rows count for less"
 
 
-def joined(left: Fit, right: Fit, plan: settings.Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
+def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
     """The model of both tables, or of the left one without the rows of the right; `grow` as in `united`."""
     model, classes = united(left, right, grow)
     mine, theirs = aligned(left, model, classes), aligned(right, model, classes)
@@ -258,10 +271,10 @@ def joined(left: Fit, right: Fit, plan: settings.Plan, sign: float = 1.0, grow: 
     imagined = imagine_classes(model, counts, plan)
     missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
     estimates = estimate_params(model, counts, imagined)
-    before = settings.state_notes(left.model, left.estimates, left.imagined, left.classes or [])
+    before = state_notes(left.model, left.estimates, left.imagined, left.classes or [])
     before += outgrown(left.notes, model.leaves)
     notes = [note for note in left.notes if note not in before]
-    more = settings.state_notes(model, estimates, imagined, classes)
+    more = state_notes(model, estimates, imagined, classes)
     more += chosen_notes(left.schema, right.schema, merged=grow is None)
     more += missing_notes(right.notes) if sign > 0 else []
     notes += [note for note in more if note not in notes]
@@ -271,7 +284,7 @@ def joined(left: Fit, right: Fit, plan: settings.Plan, sign: float = 1.0, grow: 
     )  # fmt: skip
 
 
-def with_classes(fitted: Fit, classes: Sequence[Any], plan: settings.Plan) -> Fit:
+def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     """A copy of the model with room for further classes."""
     names = sorted_levels(classes)
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
@@ -319,9 +332,7 @@ class Batch(Struct, frozen=True, eq=False):
         )
 
 
-def step_batch(
-    learned: Fit, batch: Batch, plan: settings.Plan, runner: Runner, step: float, half_life: float | None
-) -> Fit:
+def step_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner, step: float, half_life: float | None) -> Fit:
     """The mixture after one more batch (stepwise EM).
 
     It is learned from by the rate `step`, or so that rows count half after `half_life` others.
@@ -339,7 +350,7 @@ def step_batch(
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     kept = old if half_life is not None else 1.0
     missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
-    more = settings.degenerate_notes(model, params, imagined)
+    more = degenerate_notes(model, params, imagined)
     own = [STEPWISE]
     own += [CHOSEN_EARLY] if learned.selection is not None else []
     own += [faded_note(half_life)] if half_life is not None else []
@@ -350,7 +361,7 @@ def step_batch(
     )  # fmt: skip
 
 
-def finish_batch(learned: Fit, batch: Batch, plan: settings.Plan, runner: Runner) -> Fit:
+def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
     """The mixture after EM on these rows, starting from the stream's parameters."""
     model, counts, problem = _at(learned, batch, plan, runner)
     start = problem.estimate(model.nodes.stacked(counts))
@@ -360,22 +371,22 @@ def finish_batch(learned: Fit, batch: Batch, plan: settings.Plan, runner: Runner
     counts, imagined = model.nodes.unstacked(reached.counts), problem.imagined.using(plan.how)
     last = plan.estimate == "predictive"
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined) if last else reached.params
-    more = [*settings.stopped_notes(reached, plan), *settings.degenerate_notes(model, params, imagined)]
+    more = [*stopped_notes(reached, plan), *degenerate_notes(model, params, imagined)]
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=batch.missing, agreed=None,
         undecided=None, record=FitRecord(), interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
-        notes=[*_lasting(learned), *more], **settings.em_facts(reached, plan, counts),
+        notes=[*_lasting(learned), *more], **em_facts(reached, plan, counts),
     )  # fmt: skip
 
 
-def _at(learned: Learned, batch: Batch, plan: settings.Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
+def _at(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
     """The model with room for the batch, its counts, and the batch as a problem."""
     model, counts = widened(learned.model, learned.counts, batch.schema)
     ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
     return model, counts, Problem(model, _imagined(model, counts, plan), ready, runner)
 
 
-def _imagined(model: ClassModel, counts: Counts, plan: settings.Plan) -> Imagined:
+def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     """Prior parameters from the counts of all groups together."""
     priors = priors_of(plan.prior, model.leaves, "row")
     priors |= auto_priors(priors, model.leaves, counts)
@@ -383,10 +394,10 @@ def _imagined(model: ClassModel, counts: Counts, plan: settings.Plan) -> Imagine
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     whole = {key: array.sum(0, keepdims=True) for key, array in counts.arrays.items() if key is not ROOT}
     found = model.nodes.hypers(replace(counts, arrays={**whole, ROOT: shares}), {ROOT: root, **priors})
-    return settings.holding(model, Imagined(found, settings.plug(plan.how)), plan.fixed)
+    return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
 
 
 def _lasting(learned: Learned) -> list[str]:
-    before = settings.degenerate_notes(learned.model, learned.estimates, learned.imagined)
+    before = degenerate_notes(learned.model, learned.estimates, learned.imagined)
     said = (STEPWISE, CHOSEN_EARLY, FADED)
     return [note for note in learned.notes if not note.startswith(said) and note not in before]

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, warn
-from softcount.learn import initialise, settings
-from softcount.learn.em import EMRun, run_em
+from softcount.learn import initialise
+from softcount.learn.em import run_em
 from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
-from softcount.learn.record import Learned
+from softcount.learn.record import EMRun, Learned, Plan, absent, degenerate_notes, em_facts, plug, stopped_notes
 from softcount.learn.search import SCOUTS, SMALL, Race, RaceSearch, Search, SearchResult
 from softcount.models.align import aligned
 from softcount.models.base import ClassModel, Problem, with_weight
@@ -51,7 +51,7 @@ class Starts(Struct, frozen=True):
     seed: Any = None
 
 
-def fit_groups(table: Table, plan: settings.Plan, starts: Starts, runner: Runner) -> Learned:
+def fit_groups(table: Table, plan: Plan, starts: Starts, runner: Runner) -> Learned:
     """Fit a mixture, the best of several initialisations."""
     prepared = prepare(table, plan, runner)
     lift = weight_lift(prepared.chunks, plan.how)
@@ -65,12 +65,7 @@ def fit_groups(table: Table, plan: settings.Plan, starts: Starts, runner: Runner
 
 
 def fit_prepared(
-    prepared: Prepared,
-    plan: settings.Plan,
-    starts: Starts,
-    runner: Runner,
-    extra: Sequence[Maker] = (),
-    rough: bool = False,
+    prepared: Prepared, plan: Plan, starts: Starts, runner: Runner, extra: Sequence[Maker] = (), rough: bool = False
 ) -> Learned:
     """Fit a mixture to a prepared table; `extra` makes further initial parameters.
 
@@ -95,7 +90,7 @@ def fit_prepared(
 
 
 def as_learned(
-    prepared: Prepared, model: Any, plan: settings.Plan, imagined: Imagined,
+    prepared: Prepared, model: Any, plan: Plan, imagined: Imagined,
     found: SearchResult, params: Params, counts: Counts, notes: Sequence[str],
 ) -> Learned:  # fmt: skip
     """Return the groups that a search found, with remarks on the search and on degenerate columns."""
@@ -103,15 +98,15 @@ def as_learned(
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     notes = [
         *prepared.notes, *notes,
-        *settings.stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
+        *stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
         *search_notes(found, plan, all_rounded(model)),
-        *settings.degenerate_notes(model, params, imagined),
+        *degenerate_notes(model, params, imagined),
     ]  # fmt: skip
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,
-        estimate=plan.estimate, missing=settings.absent(model, counts, prepared.table),
+        estimate=plan.estimate, missing=absent(model, counts, prepared.table),
         agreed=(found.agreed, found.tried), named=prepared.named, interrupted=found.interrupted,
-        half_steps=plan.stop.half_steps, **settings.em_facts(found.best, plan, counts),
+        half_steps=plan.stop.half_steps, **em_facts(found.best, plan, counts),
     )  # fmt: skip
 
 
@@ -135,7 +130,7 @@ def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, 
     return replace(fitted, notes=[*fitted.notes, *notes, said], agreed=(found.agreed, found.tried))
 
 
-def search_notes(found: SearchResult, plan: settings.Plan, rounded: bool) -> list[str]:
+def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
     """Remarks on the search; those that no number shows are also warnings.
 
     Densities of columns that are all `rounded` have a bound.
@@ -167,7 +162,7 @@ class Task(Struct, frozen=True, eq=False):
     """One fit: a number of groups, from these initialisations."""
 
     prepared: Prepared
-    plan: settings.Plan
+    plan: Plan
     starts: Starts
     runner: Runner
     model: ClassModel
@@ -292,7 +287,7 @@ class Task(Struct, frozen=True, eq=False):
         hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
         found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
         known |= {(key, prior): found[key] for key, prior in alike.items()}
-        return settings.holding(model, Imagined(found, settings.plug(plan.how)), plan.fixed)
+        return initialise.holding(model, Imagined(found, plug(plan.how)), plan.fixed)
 
     def problem(self, imagined: Imagined) -> Problem:
         return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
@@ -369,10 +364,10 @@ class Task(Struct, frozen=True, eq=False):
                 raise DataError("init: the model to start from has no column or block of columns that this one has.")
             return model.nodes.estimate(model.nodes.stacked(aligned(init, model, None)), imagined)
         if isinstance(init, Mapping):
-            return settings.given_params(model, init)
+            return initialise.given_params(model, init)
         if callable(init):
             params: Params = init(model, imagined)
             return params
         ready = self.prepared.ready.here
-        members = settings.checked_memberships(init, ready, model.groups)
+        members = initialise.checked_memberships(init, ready, model.groups)
         return model.nodes.estimate(initialise.members_counts(model, ready, members), imagined)

@@ -18,9 +18,19 @@ from softcount.learn.em import run_em
 from softcount.learn.how_many import NumberSearch
 from softcount.learn.initialise import entropy
 from softcount.learn.prepare import check_reach, read_all
-from softcount.learn.record import Learned, Trial, bic, complete_evidence
+from softcount.learn.record import (
+    Learned,
+    Plan,
+    Trial,
+    bic,
+    complete_evidence,
+    em_facts,
+    em_note,
+    plug,
+    retyping,
+    stopped_notes,
+)
 from softcount.learn.search import Search, SearchResult
-from softcount.learn.settings import Plan, em_facts, em_note, plug, retyping, stopped_notes
 from softcount.models.base import Problem
 from softcount.models.declare import DeclaredNet
 from softcount.models.network import Net, NetRows, levels_of

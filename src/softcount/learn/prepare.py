@@ -16,7 +16,7 @@ from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.families import How
 from softcount.learn.initialise import Measures, Sketch, sketch
-from softcount.learn.settings import Plan, cells_of, retyping
+from softcount.learn.record import Plan, cells_of, retyping
 from softcount.models.base import ClassModel, tally_equally
 from softcount.models.batched import SideBySide, find_spikes
 from softcount.models.nodes import Imagined, Node, Params, refuse_families

@@ -1,23 +1,242 @@
-"""Results of learning: parameters, marginal likelihood, and the trace of every EM run."""
+"""The plan of a fit and its result: settings, parameters, marginal likelihood, notes, and the trace of every EM run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, lgamma, log
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from msgspec import Meta, Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr
 from softcount.core.ranges import NotNegative
+from softcount.errors import DataError
+from softcount.families import How
+from softcount.families.base import NEVER_BELOW_ONE
+from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel, CompiledStep, Model
+from softcount.models.declare import Declared
 from softcount.models.nodes import Bundle, Imagined, Params
 from softcount.run.local import Rows, Runner, rows_here
+from softcount.table import Contradiction, Table, wording
 from softcount.table.column_summary import TableSummary
 from softcount.table.schema import Key, Schema
+
+Watch = Callable[[int, float], None]
+Assignment = Literal["soft", "hard", "drawn"]
+WatchStarts = Callable[[int, int, int, float], None]
+"""Called with the number of a run, how many there are, its iteration and its objective."""
+Result = TypeVar("Result")
+WORD_CELLS = 4
+"""Cells that a word of a document counts for: sparse products take this many times as long as a lookup."""
+MANY_CELLS = 1 << 40
+"""Assumed size of a stream of unknown length."""
+MANY_NAMES = 8
+"""Columns of a block from which on they are not named one by one."""
+HARD = "log-likelihood of rows and their groups"
+
+
+# How to fit.
+
+
+class Stop(Struct, frozen=True):
+    """When to stop: after `max_iter` steps, or once the predicted remaining gain is below `tol`.
+
+    `tol=0` takes exactly `max_iter` plain steps. Hard assignment stops when a step gains nothing. Drawn assignment
+    never stops early and ends at the best parameters found. Both, and `half_steps`, take plain steps.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-8
+    accelerate: bool = False
+    assign: Assignment = "soft"
+    finish: str | None = None
+    half_steps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.finish and self.tol == 0:
+            raise DataError(
+                f"finish={self.finish!r} needs a tolerance above 0: tol=0 takes exactly max_iter steps of EM and no "
+                "others. Use finish=None, or tol=1e-8."
+            )
+        if self.finish and (self.assign != "soft" or self.half_steps):
+            raise DataError(f"finish={self.finish!r} is for soft assignment and whole steps. Use finish=None.")
+
+    def small(self, gain: float, objective: float) -> bool:
+        return self.tol > 0 and gain <= self.tol * max(1.0, abs(objective))
+
+
+class EMRun(Struct, frozen=True):
+    """The result of an EM run: the parameters just scored, their expected counts, and the trace.
+
+    The trace holds the objective after every pass; a refused extrapolation repeats the previous one. With `half_steps`
+    it also holds the lower bound after every M-step in between.
+    """
+
+    params: Params
+    counts: Counts
+    trace: list[float]
+    converged: bool
+    fell: float = 0.0
+    interrupted: bool = False
+    half_steps: bool = False
+    notes: tuple[str, ...] = ()
+    units: float = 0.0
+
+    @property
+    def objective(self) -> float:
+        return max(self.trace)
+
+    @property
+    def size(self) -> float:
+        """The scale for differences of the objective: its size without the columns' units, at least 1."""
+        return max(1.0, abs(self.objective - self.units))
+
+    @property
+    def n_iter(self) -> int:
+        return (len(self.trace) - 1) // (2 if self.half_steps else 1)
+
+
+class Plan(Struct, frozen=True):
+    """How to fit: declared columns, priors, estimates, and when to stop."""
+
+    declared: Declared = field(default_factory=Declared)
+    prior: Any = 1.0
+    estimate: How = "mean"
+    class_prior: Any = None
+    unlabelled_weight: float | None = None  # what a row without a label counts; None: as `for_labels` decides
+    stop: Stop = field(default_factory=Stop)
+    target: Any = None
+    watch: WatchStarts | None = None
+    fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_`, and "weights"
+    named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
+    log: Checkpoint | None = None  # where EM runs are recorded
+    beside: Any = None  # what else is counted in the pass that learns: `evaluate.folds.FoldsBeside`
+
+    def for_labels(self, table: Table) -> Plan:
+        """The plan with a weight for rows without a label: 1 in a table of text, else 0, unless the user set one.
+
+        Unlabelled documents help if few are labelled. In other tables labels are rarely missing at random: of 3,023
+        squirrels, 55 without a colour turned 103 black ones into 148.
+        """
+        if self.unlabelled_weight is not None:
+            return self
+        return replace(self, unlabelled_weight=float(table.has_texts or table.bag_width is not None))
+
+    def watching(self, start: int = 1, of: int = 1) -> Watch | None:
+        """The watch of one EM run."""
+        watch = self.watch
+        return None if watch is None else lambda iteration, objective: watch(start, of, iteration, objective)
+
+    @property
+    def how(self) -> How:
+        """How EM estimates: Jeffreys' and row priors have no mode and imply `mean`."""
+        if self.estimate == "map" and isinstance(self.prior, str) and self.prior in NEVER_BELOW_ONE:
+            return "mean"
+        return self.estimate
+
+
+def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
+    """Try to read or fit; if later rows contradict the types guessed from the first, start again with wider ones.
+
+    With known classes only the words of labelled documents are kept: 50,000 words of 10,000 unlabelled documents made
+    the groups of 300 labelled ones alike.
+    """
+    while True:
+        try:
+            table.gather_words(runner.map, known_classes, getattr(runner, "met", None))
+            return attempt(table)
+        except Contradiction as why:
+            table = table.widened(why)
+
+
+def plug(how: How) -> How:
+    """The estimate used during EM: predictive densities are computed at the end."""
+    return "mean" if how == "predictive" else how
+
+
+def em_facts(reached: EMRun | None, plan: Plan, counts: Counts) -> dict[str, Any]:
+    if reached is None:
+        return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
+    how = plug(plan.how)
+    names = {
+        "ml": "log-likelihood",
+        "map": "log-likelihood + log prior",
+        "mean": "log-likelihood + log prior of concentration a + 1",
+    }
+    return {
+        "trace": reached.trace,
+        "converged": reached.converged,
+        "log_likelihood": counts.log_likelihood,
+        "objective": names[how].replace("log-likelihood", HARD) if plan.stop.assign == "hard" else names[how],
+    }
+
+
+def em_note(hidden: str, reached: EMRun) -> str:
+    state = "converged" if reached.converged else "stopped"
+    return f"{hidden}: EM {state} after {reached.n_iter} iterations."
+
+
+def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
+    """Why EM stopped before convergence."""
+    if reached.fell > 0:
+        why = f"EM stopped after {reached.n_iter} iterations, because the next would have lowered its objective."
+        return [*reached.notes, why]
+    # No step at all is allowed if the result of an interrupted search is only counted.
+    cut = reached.interrupted or plan.stop.max_iter == 0
+    if not reached.converged and plan.stop.tol > 0 and plan.stop.assign != "drawn" and not cut:
+        return [*reached.notes, f"EM stopped at max_iter={plan.stop.max_iter} before it converged."]
+    return [*reached.notes]
+
+
+def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
+    """Notes on choices and degenerate columns of a model of known classes."""
+    decided = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
+    notes = [f"{wording.column(key)}: {what}." for key, what in decided if what is not None]
+    notes += degenerate_notes(model, params, imagined)
+    if len(names) == 1:
+        only = names[0].item() if isinstance(names[0], np.generic) else names[0]
+        notes.append(f"only one class, {only!r}: every prediction will be this class.")
+    return notes
+
+
+def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
+    notes = []
+    for leaf in model.leaves:
+        narrow = leaf.family.degenerate(params[leaf.key], imagined.hypers[leaf.key])
+        if narrow.any():
+            at = ", ".join(str(g) for g in np.flatnonzero(narrow))
+            what, how = f"column {leaf.key!r}", "does not vary"
+            if isinstance(leaf.key, tuple):
+                many = len(leaf.key) > MANY_NAMES
+                what, how = f"the block of {len(leaf.key)} columns" if many else f"block {leaf.key!r}", "is flat"
+            notes.append(f"{what} {how} in group {at}: its variance is held at a floor.")
+    return notes
+
+
+def absent(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
+    """Missing cells of each column: the rows' weight less what the column's counts hold."""
+    found: dict[Any, float] = {}
+    for leaf in model.leaves:
+        observed = leaf.family.observed(counts.arrays[leaf.key].hi)
+        if observed is None:
+            found |= {column: float(table.missing.get(column, 0)) for column in leaf.columns}
+        else:
+            found[leaf.key] = max(0.0, round(counts.rows - observed, 9))
+    return found
+
+
+def cells_of(table: Table) -> int:
+    """How much there is to count: decides between NumPy and compiled kernels."""
+    if table.n_rows is None:
+        return MANY_CELLS
+    return table.n_rows * max(1, len(table.schema.used)) + WORD_CELLS * table.n_words
+
+
+# Marginal likelihood and information criteria.
 
 
 def cheeseman_stutz(model: ClassModel, imagined: Imagined, params: Params, counts: Counts, known: int = 0) -> float:
@@ -90,8 +309,6 @@ def description_length(criterion: float) -> float:
 
 # Traces of all EM runs of a search.
 
-WatchStarts = Callable[[int, int, int, float], None]
-"""Called with the number of a run, how many there are, its iteration and its objective."""
 MOST_STARTS, MOST_STEPS = 20, 150
 """Maximum number of runs, and of steps of each, that are kept."""
 

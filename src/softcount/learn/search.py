@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core.counts import Counts
-from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, Anderson, EMRun, Stop, run_em
-from softcount.learn.settings import Plan
+from softcount.learn.em import AT_MOST, DEEPER, IN_A_ROW, Anderson, run_em
+from softcount.learn.record import EMRun, Plan, Stop
 from softcount.models.base import Problem
 from softcount.models.batched import SideBySide, Statistics
 from softcount.models.nodes import Params
