@@ -460,5 +460,5 @@ def test_a_folder_is_learned_in_parts(mail):
 def test_what_a_row_of_documents_gets_back(mail):
     model = naive_bayes()
     grown = model.augment(TESTED)
-    assert grown.column_names == ["text", "(class)", "(count)"] or grown.num_rows == 6
+    assert arrow(grown).num_rows == 6
     assert model.impute(TESTED) == TESTED

@@ -256,7 +256,7 @@ def test_the_shell_fits_shows_predicts_explains_evaluates_and_merges(tmp_path, m
     told = ask(cli, ["fit", "cars.csv", "--target", "label", "--model", "aode", "-o", "m.sc"])
     assert told.exit_code == 0 and "AODE for label" in told.output and "log-loss" in told.output
     assert "AODE" in ask(cli, ["show", "m.sc"]).output
-    assert ask(cli, ["predict", "m.sc", "cars.csv", "-o", "out.csv"]).exit_code == 0
+    assert ask(cli, ["predict", "m.sc", "cars.csv", "--digits", "15", "-o", "out.csv"]).exit_code == 0
     model = sc.load("m.sc")
     np.testing.assert_allclose(pd.read_csv("out.csv")["p(kept)"], model.predict_proba(frame)[:, 0], rtol=1e-12)
     assert "log-odds" in ask(cli, ["explain", "m.sc", "cars.csv", "--row", "3"]).output

@@ -64,6 +64,28 @@ def test_states_are_shown_with_what_follows_and_what_they_show(folder: Path) -> 
     assert "Steps that fit worst" in odd and odd.splitlines()[-1].lstrip().startswith("c")
 
 
+def test_the_numbers_of_states_that_were_tried_are_shown(folder: Path) -> None:
+    file = folder / "chosen.sc"
+    done(
+        run(
+            "fit",
+            folder / "events.csv",
+            *AS_ROWS,
+            "--states",
+            "auto",
+            "--starts",
+            2,
+            "--kind",
+            "mood=ignore",
+            "-o",
+            file,
+        )
+    )
+    found = json.loads(done(run("show", file, "--json")))
+    assert [trial["states"] for trial in found["selection"]][:2] == [1, 2]
+    assert min(trial["bic"] for trial in found["selection"]) == pytest.approx(found["bic"])
+
+
 def test_every_step_is_predicted_and_explained(folder: Path) -> None:
     found = json.loads(done(run("predict", folder / "states.sc", folder / "events.csv", *AS_ROWS, "--json")))
     assert len(found) == 240 and list(found[0]) == ["sequence", "step", "predicted", "p(0)", "p(1)"]

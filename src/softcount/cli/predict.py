@@ -24,7 +24,16 @@ from softcount.cli.outputs import (
     write_rows,
     writes_csv,
 )
-from softcount.cli.read import filled_columns, missing_words, open_like, open_rows, read_sequences, rounded, with_kept
+from softcount.cli.read import (
+    arrow_of,
+    filled_columns,
+    missing_words,
+    open_like,
+    open_rows,
+    read_sequences,
+    rounded,
+    with_kept,
+)
 from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, choose_threshold, find_classes, read_rate
@@ -408,5 +417,4 @@ def explain_steps(model: Any, request: Request) -> pa.Table:
     names = {str(name): name for name in model.states_.tolist()} if hidden else {}
     if against is not None and against not in names:
         raise DataError(f"there is no state {against!r}. The states are: {', '.join(names)}.")
-    found: pa.Table = model.explain(sequences, names.get(against)) if hidden else model.explain(sequences)
-    return found
+    return arrow_of(model.explain(sequences, names.get(against)) if hidden else model.explain(sequences))

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from softcount.cli import models
 from softcount.cli.options import Request, find_name, suggestion
 from softcount.cli.outputs import check_output, write_answer, write_bytes, write_rows, writes_csv
+from softcount.cli.read import arrow_of
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
 from softcount.fitted.conditions import above, any_of, below, between, not_, written_given
@@ -113,8 +114,7 @@ def sample(request: Request) -> None:
 def draw_steps(model: Any, request: Request) -> pa.Table:
     """New sequences with a row for each step; of a chain one of n steps, or n that end."""
     if models.is_hidden(model):
-        found: pa.Table = model.sample(request.n, request.length or 100, random_state=request.seed)
-        return found
+        return arrow_of(model.sample(request.n, request.length or 100, random_state=request.seed))
     if request.length is not None:
         raise DataError("--length is for models with hidden states: for a chain, -n is the number of steps.")
     each = draw_sequences(model, max(request.n, 1), request.seed)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 query_source = lazy_function("softcount.sources.databases", "query_source")
 class_codes = lazy_function("softcount.fit.network", "class_codes")
 open_sequences = lazy_function("softcount.sequences", "open_sequences")
+arrow_of = lazy_function("softcount.estimators.result_frames", "arrow_of")
 filled_arrow = lazy_function("softcount.estimators.result_frames", "filled_arrow")
 
 UNITS: dict[TextUnit, str] = {"lines": "each line as a document", "document": "the whole as a document"}

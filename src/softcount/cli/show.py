@@ -13,7 +13,7 @@ from softcount.cli import models
 from softcount.cli.commands import PICTURES
 from softcount.cli.options import Request
 from softcount.cli.outputs import STANDARD, check_output, print_info, print_message, progress, write_answer, write_bytes
-from softcount.cli.read import open_like, open_rows, read_sequences
+from softcount.cli.read import arrow_of, open_like, open_rows, read_sequences
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
 from softcount.evaluate.ranking import find_classes
@@ -121,7 +121,7 @@ def show_sequences(model: Any, request: Request) -> None:
     if request.data is not None:
         if not models.is_hidden(model):
             raise DataError("a chain shows how surprising every step is: softcount explain MODEL DATA.")
-        odd = [model.anomalies(read_sequences(request), request.anomalies)]
+        odd = [arrow_of(model.anomalies(read_sequences(request), request.anomalies))]
         sequence_pages.add_odd_steps(page, *odd)
     write_answer(request.json, lambda: sequence_pages.sequence_record(model, *odd), lambda: page)
 

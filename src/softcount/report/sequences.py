@@ -62,7 +62,11 @@ def sequence_record(model: Any, odd: pa.Table | None = None) -> dict[str, Any]:
         "levels": model.levels_, "steps": model.counts_.rows, "free_parameters": model.n_parameters_,
         "log_likelihood": model.log_likelihood_, "bic": model.bic_,
         "columns": column_records(fitted.schema, fitted.missing),
-        "selection": None if model.selection_ is None else model.selection_.to_pylist(),
+        "selection": None if fitted.selection is None else [
+            {"states" if name == "classes" else name: getattr(trial, name)
+             for name in trial.__struct_fields__ if name not in ("icl", "cv")}
+            for trial in fitted.selection
+        ],
         "objective": {"name": fitted.objective, "trace": fitted.trace}, "iterations": model.n_iter_,
         "converged": bool(model.converged_), "agreed": model.agreed_, "interrupted": fitted.interrupted,
         "notes": model.notes_,
