@@ -84,12 +84,16 @@ def test_vectors_are_those_of_each_set_in_some_order_and_lead_back(example: Exam
         return
     alone = sets_of(task, imagined)
     params = many.together(alone)
-    chart, vectors, weights = Coordinates(task.model, imagined), many.vectors(params), many.weights(params)
+    chart, vectors, weights = (
+        Coordinates(task.model, imagined),
+        many.coordinates.vector(params),
+        many.coordinates.weights(params),
+    )
     for place, own in enumerate(() if example.family.shared_by_groups else alone):  # here what is shared stands once
         np.testing.assert_allclose(np.sort(vectors[place]), np.sort(chart.vector(own)), rtol=1e-12)
         np.testing.assert_allclose(np.sort(weights[place]), np.sort(chart.weights(own)), rtol=1e-12)
-    back = many.moved(vectors, params)
-    np.testing.assert_allclose(many.vectors(back), vectors, rtol=1e-9, atol=1e-9)
+    back = many.coordinates.params(vectors, params)
+    np.testing.assert_allclose(many.coordinates.vector(back), vectors, rtol=1e-9, atol=1e-9)
 
 
 @every_climb
@@ -181,4 +185,6 @@ def test_memberships_of_the_contract_start_a_race_too() -> None:
     own = memberships(["uv"[i % 2] for i in range(len(task.prepared.sketch.weights))])
     both = many.estimate(many.counted(np.stack([own, own[:, ::-1]]).transpose(2, 0, 1)))
     one = start_params(task.model, imagined, task.prepared.sketch, own)
-    np.testing.assert_allclose(many.vectors(both)[0], many.vectors(many.together([one]))[0], rtol=1e-9)
+    np.testing.assert_allclose(
+        many.coordinates.vector(both)[0], many.coordinates.vector(many.together([one]))[0], rtol=1e-9
+    )

@@ -343,11 +343,11 @@ class Race:
 
     def _look_ahead(self, params: Params, fresh: Params, higher: np.ndarray) -> None:
         """Update the extrapolation; mark converged sets and choose the next parameters."""
-        points = self.many.vectors(params) if self._vectors is None else self._vectors
-        ends = self.many.vectors(fresh)
+        points = self.many.coordinates.vector(params) if self._vectors is None else self._vectors
+        ends = self.many.coordinates.vector(fresh)
         steps = ends - points
         if self.passes % OFTEN == 0 or len(self._weights) != self.sets:
-            self._weights = self.many.weights(self.here)
+            self._weights = self.many.coordinates.weights(self.here)
         anderson = self._anderson
         anderson.add(points, steps, self._weights, higher)
         ready = anderson.ready
@@ -362,7 +362,7 @@ class Race:
         self._vectors = ends if higher.all() or not self.leaping else None
         ready = ready & ~self.arrived
         if self.leaping and ready.any():
-            leap = self.many.moved(np.where(ready[:, None], anderson.ends, ends), self.mapped)
+            leap = self.many.coordinates.params(np.where(ready[:, None], anderson.ends, ends), self.mapped)
             self.upcoming = leap if ready.all() else self.many.either(ready, leap, self.mapped)
             self._leapt, self._vectors = ready, None
             anderson.lengthen(ready)

@@ -21,7 +21,7 @@ from softcount.core.special import log_of
 from softcount.families import Hyper
 from softcount.families import Params as Own
 from softcount.models.base import ClassModel
-from softcount.models.coordinates import bent, straight, straight_shape
+from softcount.models.coordinates import Coordinates, set_axis, shares_of
 from softcount.models.nodes import Bundle, Imagined, Params, per_level
 from softcount.models.stacks import Stack
 from softcount.table.schema import Key
@@ -91,6 +91,10 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def bundles(self) -> tuple[Bundle, ...]:
         return self.model.nodes.bundles
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        return Coordinates(self.model, self.imagined, hypers=self.hypers)
 
     @cached_property
     def pins(self) -> np.ndarray | None:
@@ -189,7 +193,7 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         parts = [shares_of(params)[:, place, None]]
         for x in self.bundles:
             if x.name != ROOT:
-                own = (value.take(place, axis=_axis(x)) for value in params.bundles[x.name].values())
+                own = (value.take(place, axis=set_axis(x)) for value in params.bundles[x.name].values())
                 parts += [value.reshape(len(value), -1) for value in own]
         return np.concatenate(parts, axis=1)
 
@@ -212,13 +216,11 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
     def _each(self, work: Callable[..., np.ndarray], *sets: Sets) -> Sets:
         """Apply `work` to the axis of the sets and the arrays of one name in each of `sets`."""
         if not isinstance(sets[0], Params):
-            return {x.name: work(_axis(x), *(stats[x.name] for stats in sets)) for x in self.bundles}
-        bundles: dict[Hashable, Own] = {
-            x.name: {
-                part: work(_axis(x), *(own.bundles[x.name][part] for own in sets)) for part in sets[0].bundles[x.name]
-            }
-            for x in self.bundles
-        }
+            return {x.name: work(set_axis(x), *(stats[x.name] for stats in sets)) for x in self.bundles}
+        bundles: dict[Hashable, Own] = {}
+        for x in self.bundles:
+            parts = {part: [own.bundles[x.name][part] for own in sets] for part in sets[0].bundles[x.name]}
+            bundles[x.name] = {part: work(set_axis(x), *values) for part, values in parts.items()}
         return Params(bundles, self.model.nodes.places)
 
     def together(self, sets: Sequence[Params]) -> Params:
@@ -244,54 +246,8 @@ class SideBySide(Struct, frozen=True, eq=False, dict=True):
         return self._each(lambda axis, a: np.pad(a, [(0, more * (at == axis)) for at in range(a.ndim)]), stats)
 
     def counts(self, stats: Statistics, place: int, log_likelihood: float = 0.0) -> Counts:
-        arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=_axis(x))) for x in self.bundles}
+        arrays = {x.name: Twofold.of(stats[x.name].take(place, axis=set_axis(x))) for x in self.bundles}
         return Counts(arrays, float(arrays[ROOT].hi.sum()), log_likelihood)
-
-    # -- as vectors, in coordinates in which linear steps make sense
-
-    def vectors(self, params: Params) -> np.ndarray:
-        """Return the parameters of every set as a vector, of shape (sets, numbers)."""
-        parts = []
-        for x in self.bundles:
-            for name, line in x.family.chart.items():
-                value = straight(_once(x, name, params.bundles[x.name][name]), line)
-                parts.append(_sets_first(value, _axis(x)))
-        return np.concatenate(parts, axis=1)
-
-    def weights(self, params: Params) -> np.ndarray:
-        """Return the weight of each coordinate: the root of its group's share, in deviations of its column."""
-        roots, parts = np.sqrt(np.maximum(shares_of(params), 1e-12)), []
-        for x in self.bundles:
-            own, axis = params.bundles[x.name], _axis(x)
-            for name, line in x.family.chart.items():
-                shape = straight_shape(_once(x, name, own[name]).shape, line)
-                weight: np.ndarray = np.ones(())
-                if x.name != ROOT and (line == "plain" or name not in x.family.shared_by_groups):
-                    spread = roots.reshape(len(roots), *[1] * (axis - 1), -1)
-                    weight = spread.reshape(*spread.shape, *[1] * (len(shape) - axis - 1))
-                if line == "plain":
-                    weight = weight / x.family.deviation(own)
-                parts.append(_sets_first(np.broadcast_to(weight, shape), axis))
-        return np.concatenate(parts, axis=1)
-
-    def moved(self, vectors: np.ndarray, like: Params) -> Params:
-        """Convert vectors back to parameters, within their floors."""
-        bundles: dict[Hashable, Own] = {}
-        at = 0
-        for x in self.bundles:
-            own, axis = dict(like.bundles[x.name]), _axis(x)
-            for name, line in x.family.chart.items():
-                old = _once(x, name, own[name])
-                shape = straight_shape(old.shape, line)
-                size = int(np.prod(shape)) // shape[axis]
-                value = vectors[:, at : at + size].reshape(shape[axis], *shape[:axis], *shape[axis + 1 :])
-                there = bent(np.moveaxis(value, 0, axis), line, old)
-                own[name] = (
-                    there if there.shape == own[name].shape else np.array(np.broadcast_to(there, own[name].shape))
-                )
-                at += size
-            bundles[x.name] = x.family.within(own, self.hypers[x.name])
-        return Params(bundles, like.places)
 
 
 def find_spikes(
@@ -327,23 +283,3 @@ def find_spikes(
         alike &= (held | ~counted).all(axis=1)
         some |= counted.any(axis=0)
     return np.asarray(found | (alike & some) if rounded else found)
-
-
-def shares_of(params: Params) -> np.ndarray:
-    """Return the share of every class in every set, of shape (groups, sets)."""
-    shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
-    return shares
-
-
-def _once(bundle: Bundle, name: str, value: np.ndarray) -> np.ndarray:
-    """Return a parameter of every group, or only the first if all groups share it."""
-    return value[:1] if name in bundle.family.shared_by_groups else value
-
-
-def _sets_first(value: np.ndarray, axis: int) -> np.ndarray:
-    """Move the axis of the sets first and flatten the rest: (sets x numbers)."""
-    return np.moveaxis(value, axis, 0).reshape(value.shape[axis], -1)
-
-
-def _axis(bundle: Bundle) -> int:
-    return 1 if bundle.alone else 2

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from math import prod
 
 import numpy as np
 from msgspec import Struct
 
+from softcount.core.counts import ROOT
+from softcount.families import Hyper
 from softcount.families.base import Line
 from softcount.families.base import Params as Own
 from softcount.models.base import Model
@@ -18,47 +21,73 @@ lower = cache(np.tril_indices)
 
 
 class Part(Struct, frozen=True, eq=False):
-    """One array of parameters: its bundle, its name there, its scale (`line`), and its free columns (None: all)."""
+    """One array of parameters: its bundle, its name there, its scale (`line`), and its free columns (None: all).
+
+    `axis` is the axis of the sets if there are several. Of several sets, what all groups share is held once.
+    """
 
     bundle: Bundle
     name: str
     line: Line
     free: np.ndarray | None = None
+    axis: int | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return self.name in self.bundle.family.shared_by_groups
 
     def of(self, params: Params) -> np.ndarray:
         value = params.bundles[self.bundle.name][self.name]
+        if self.axis is not None and self.is_shared:
+            return value[:1]
         return value if self.free is None else value[:, self.free]
 
     def put(self, value: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """Return the whole array, if only some columns have changed."""
+        """Return the whole array, if only some columns have changed or if all groups share it."""
         if self.free is None:
-            return value
+            return value if value.shape == old.shape else np.array(np.broadcast_to(value, old.shape))
         whole = old.copy()
         whole[:, self.free] = value
         return whole
+
+    def flatten(self, value: np.ndarray) -> np.ndarray:
+        """Return (numbers,), or (sets x numbers)."""
+        if self.axis is None:
+            return value.ravel()
+        return np.moveaxis(value, self.axis, 0).reshape(value.shape[self.axis], -1)
+
+    def unflatten(self, vector: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        if self.axis is None:
+            return vector.reshape(shape)
+        axis = self.axis
+        return np.moveaxis(vector.reshape(shape[axis], *shape[:axis], *shape[axis + 1 :]), 0, axis)
 
 
 class Coordinates:
     """All parameters that EM changes, as one vector in which complete rows have about equal curvature everywhere.
 
     Shares are represented by their roots; variances, rates and covariances (as Cholesky factors) by their logarithms.
-    With `every` above one the vector has only every n-th word, and cannot be converted back.
+    With `every` above one the vector has only every n-th word, and cannot be converted back. If `hypers` are given, the
+    prior parameters of every bundle with an axis for sets, parameters have that axis too, and every set has a vector.
     """
 
-    def __init__(self, model: Model, imagined: Imagined, every: int = 1) -> None:
-        self.model, self.imagined, self.every = model, imagined, every
+    def __init__(
+        self, model: Model, imagined: Imagined, every: int = 1, hypers: Mapping[Name, Hyper] | None = None
+    ) -> None:
+        self.model, self.imagined, self.every, self.hypers = model, imagined, every, hypers
         self.parts: list[Part] = []
         for bundle in model.nodes.bundles:
+            axis = None if hypers is None else set_axis(bundle)
             for name, line in bundle.family.chart.items():
                 free = [place for place, key in enumerate(bundle.keys) if name not in imagined.fixed.get(key, {})]
                 if free:
                     some = None if len(free) == len(bundle.keys) else np.array(free)
-                    self.parts.append(Part(bundle, name, line, some))
+                    self.parts.append(Part(bundle, name, line, some, axis))
         self.whole = all(bundle.family.chart for bundle in model.nodes.bundles) and every == 1
 
     def vector(self, params: Params) -> np.ndarray:
-        parts = [straight(self._some(part, params), part.line).ravel() for part in self.parts]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        parts = [part.flatten(straight(self._some(part, params), part.line)) for part in self.parts]
+        return np.concatenate(parts, axis=-1) if parts else np.zeros(0)
 
     def _some(self, part: Part, params: Params) -> np.ndarray:
         value = part.of(params)
@@ -66,19 +95,25 @@ class Coordinates:
 
     def weights(self, params: Params) -> np.ndarray:
         """Return the weight of each coordinate: the root of its group's share, in deviations of its column."""
-        return np.concatenate([self._weight(part, params).ravel() for part in self.parts] or [np.zeros(0)])
+        parts = [part.flatten(self._weight(part, params)) for part in self.parts]
+        return np.concatenate(parts, axis=-1) if parts else np.zeros(0)
 
     def _weight(self, part: Part, params: Params) -> np.ndarray:
-        family = part.bundle.family
         shape = straight_shape(self._some(part, params).shape, part.line)
-        if part.line != "plain" and part.name in family.shared_by_groups:
+        if part.line != "plain" and part.is_shared:
             return np.ones(shape)
-        roots = np.sqrt(np.maximum(self.model.group_shares(params, part.bundle), 1e-12))
-        weight = np.broadcast_to(roots.reshape(-1, *[1] * (len(shape) - 1)), shape)
+        if part.axis is None:
+            shares = self.model.group_shares(params, part.bundle)
+        else:
+            shares = np.ones(1) if part.bundle.name == ROOT else shares_of(params)
+        roots = np.sqrt(np.maximum(shares, 1e-12))
+        at = len(shape) if part.axis is None or roots.ndim == 1 else part.axis
+        after = [1] * (len(shape) - at - (roots.ndim - 1))
+        weight = np.broadcast_to(roots.reshape(len(roots), *[1] * (at - 1), *roots.shape[1:], *after), shape)
         if part.line != "plain":
             return weight
         own = params.bundles[part.bundle.name]
-        deviation = np.broadcast_to(family.deviation(own), own[part.name].shape)
+        deviation = np.broadcast_to(part.bundle.family.deviation(own), own[part.name].shape)
         return np.asarray(weight / (deviation if part.free is None else deviation[:, part.free]))
 
     def params(self, vector: np.ndarray, like: Params, free: bool = False) -> Params:
@@ -90,8 +125,10 @@ class Coordinates:
         for part, old, straightened in self._pieces(vector, like):
             value = bent(straightened, part.line, np.zeros_like(old) if free else old)
             moved[part.bundle.name][part.name] = part.put(value, moved[part.bundle.name][part.name])
-        nodes = self.model.nodes
-        return nodes.held(nodes.within(like.replaced(moved), self.imagined), self.imagined)
+        for x in self.model.nodes.bundles:
+            hyper = self.imagined.of(x) if self.hypers is None else self.hypers[x.name]
+            moved[x.name] = x.family.within(moved[x.name], hyper)
+        return self.model.nodes.held(like.replaced(moved), self.imagined)
 
     def gradient(self, vector: np.ndarray, slopes: Params) -> np.ndarray:
         """Return the gradient along each coordinate, from the gradient with respect to the parameters."""
@@ -105,9 +142,20 @@ class Coordinates:
         for part in self.parts:
             own = part.of(like)
             shape = straight_shape(own.shape, part.line)
-            size = int(np.prod(shape))
-            yield part, own, vector[at : at + size].reshape(shape)
+            size = prod(shape) // (1 if part.axis is None else shape[part.axis])
+            yield part, own, part.unflatten(vector[..., at : at + size], shape)
             at += size
+
+
+def set_axis(bundle: Bundle) -> int:
+    """Return the axis of the sets, after those of groups and columns."""
+    return 1 if bundle.alone else 2
+
+
+def shares_of(params: Params) -> np.ndarray:
+    """Return the share of every class in every set, of shape (groups, sets)."""
+    shares: np.ndarray = params.bundles[ROOT]["probability"][0, 0].T
+    return shares
 
 
 def straight(value: np.ndarray, line: Line) -> np.ndarray:

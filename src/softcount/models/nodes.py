@@ -263,11 +263,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
             return params
         return self.params({key: params[key] | imagined.fixed.get(key, {}) for key in self.places})
 
-    def within(self, params: Params, imagined: Imagined) -> Params:
-        """Return the nearest parameters that satisfy the floors; columns that share a floor keep it."""
-        moved = {x.name: x.family.within(params.bundles[x.name], imagined.of(x)) for x in self.bundles}
-        return Params(moved, self.places)
-
     def log_prior(self, params: Params, imagined: Imagined) -> float:
         """Return the log-prior; for the class only if its shares are free."""
         return sum(
