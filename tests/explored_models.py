@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import softcount as sc
 from softcount import families
-from softcount.classify.encode import EncodedRows, level_sizes, measured_count
+from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
@@ -187,8 +187,8 @@ def all_ways() -> Explored:
     model = fitted.model.fitted_
     rows = EncodedRows.of(model.schema, list(model.chunks(model.table(X))))
     labels = np.array([model.names.index(name) for name in y])
-    sizes, measured = level_sizes(model.schema), measured_count(model.schema)
-    training = Training(rows, labels, np.ones(len(labels)), model.n_groups, sizes, measured)
+    columns = EncodedColumns.of(model.schema)
+    training = Training(rows, labels, np.ones(len(labels)), model.n_groups, columns.sizes, columns.measured)
     members = [next(iter(recipe.fit(training, recipe.settings(training)[:1]))) for recipe in RECIPES.values()]
     weights = np.linspace(0.1, 0.4, len(members))
     ensemble = Ensemble(tuple(RECIPES), tuple(members), weights, np.array([0.1, -0.2, 0.05]))

@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 import softcount as sc
 from export.test_onnx import run as run_onnx
 from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqlite
-from softcount.classify.encode import level_sizes, measured_count
+from softcount.classify.encode import EncodedColumns
 from softcount.classify.members import Training, WordModel
 from softcount.classify.recipes import RECIPES
 from softcount.evaluate.folds import known_rows
@@ -65,8 +65,8 @@ def members() -> tuple[Any, dict[str, Any]]:
     with Threads(1) as threads:
         codes = np.searchsorted(["x", "y", "z"], labels).astype(np.int32)
         known = known_rows(fitted, fitted.table(pa.table(cells), labels=codes), threads, ["x", "y", "z"])
-    sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
-    training = Training(known.rows, known.labels, known.weights, 3, sizes, measured)
+    columns = EncodedColumns.of(fitted.schema)
+    training = Training(known.rows, known.labels, known.weights, 3, columns.sizes, columns.measured)
     made = {name: RECIPES[name].fit(training, RECIPES[name].settings(training)[:1]) for name in RECIPES}
     return model, {name: next(iter(found)) for name, found in made.items()}
 

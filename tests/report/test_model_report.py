@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 import softcount as sc
 from html_checks import HOSTILE, checked
-from softcount.classify.encode import EncodedRows, level_sizes, measured_count
+from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
@@ -78,8 +78,8 @@ def classifier_of(*names: str) -> Any:
     labels = np.concatenate([chunk.labels for chunk in chunks])
     rows = EncodedRows.of(fitted.schema, chunks).take(np.flatnonzero(labels >= 0))
     labels = labels[labels >= 0]
-    sizes, measured = level_sizes(fitted.schema), measured_count(fitted.schema)
-    training = Training(rows, labels, np.ones(len(labels)), fitted.n_groups, sizes, measured)
+    columns = EncodedColumns.of(fitted.schema)
+    training = Training(rows, labels, np.ones(len(labels)), fitted.n_groups, columns.sizes, columns.measured)
     members = tuple(next(iter(RECIPES[x].fit(training, RECIPES[x].settings(training)[-1:]))) for x in names)
     ensemble = Ensemble(names, members, np.linspace(0.3, 0.9, len(names)), np.array([0.1, -0.2, 0.3]))
     model.fitted_ = replace(fitted, scorer=EnsembleScorer(ensemble))

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify import encode
+from softcount.classify.encode import Binning, EncodedColumns, EncodedRows, NumberScale, find_midpoints
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import PairCounts, Terms
 from softcount.classify.members import Aode, NormalsAndTables, SeparateNormals, log_tables
 from softcount.core.lazy import xlogy
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Key
 
 MOST_BYTES = 1 << 26
 """Bytes of the counts of pairs; beyond, the columns of most categories depend on the class alone."""
@@ -32,14 +32,14 @@ class AodeSetting(Struct, frozen=True):
 class AodeCounts(Struct, frozen=True, eq=False):
     """Counts of `pairs` of some columns, `single` (cells x classes) counts of all, and the classes' `sizes`."""
 
-    cuts: encode.Binning
+    cuts: Binning
     pairs: PairCounts
     single: np.ndarray
     sizes: np.ndarray
     setting: AodeSetting
 
     @classmethod
-    def none(cls, cuts: encode.Binning, classes: int, setting: AodeSetting) -> AodeCounts:
+    def none(cls, cuts: Binning, classes: int, setting: AodeSetting) -> AodeCounts:
         """No row yet; decides which columns are counted in pairs."""
         cells, kept = 1, []
         for column in sorted(range(len(cuts.sizes)), key=lambda column: cuts.sizes[column]):
@@ -51,7 +51,7 @@ class AodeCounts(Struct, frozen=True, eq=False):
         pairs = PairCounts(terms, np.zeros((classes, terms.width, terms.width)))
         return cls(cuts, pairs, np.zeros((terms_of_all(cuts.sizes).width, classes)), np.zeros(classes), setting)
 
-    def with_rows(self, rows: encode.EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
+    def with_rows(self, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray) -> AodeCounts:
         classes, codes = len(self.sizes), self.cuts.codes(rows)
         pairs = PairCounts.of(self.pairs.terms, codes, labels, weights, classes)
         single = terms_of_all(self.cuts.sizes).count_cells(codes, labels, weights, classes)
@@ -91,34 +91,31 @@ class AodeCounts(Struct, frozen=True, eq=False):
             terms, cells = terms_of_all(self.cuts.sizes).select(self.unpaired)
             tables = log_tables(self.single[cells], terms, self.setting.concentration)
             classes, none = len(self.sizes), np.zeros(0)
-            normals = SeparateNormals(
-                encode.NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0))
-            )
+            normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
             members.append(
                 NormalsAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes))
             )
             names.append("naive Bayes")
         return Ensemble(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
 
-    def rebase(self, old: AodeLayout, new: AodeLayout) -> AodeCounts:
-        """The counts with room for the cells and classes of another layout, which has all of these."""
-        cuts = new.cuts(dict(zip(old.keys, self.cuts.edges, strict=False)))
-        groups = np.array([new.names.index(name) for name in old.names])
+    def rebase(self, old: EncodedColumns, new: EncodedColumns, groups: np.ndarray, classes: int) -> AodeCounts:
+        """The counts with room for other columns and classes, of which `groups` are the present ones."""
+        cuts = bin_columns(new, dict(zip(old.keys, self.cuts.edges, strict=False)))
         kept = {old.keys[column] for (column,) in self.pairs.terms.columns} | (set(new.keys) - set(old.keys))
-        found = AodeCounts.none(cuts, len(new.names), self.setting).select_pairs(kept, new)
+        found = AodeCounts.none(cuts, classes, self.setting).select_pairs(kept, new)
         single, sizes = found.single.copy(), found.sizes.copy()
-        every = old.cells(terms_of_all(self.cuts.sizes), terms_of_all(cuts.sizes), new)
+        every = _find_cells(old, terms_of_all(self.cuts.sizes), new, terms_of_all(cuts.sizes))
         single[np.ix_(every, groups)] += self.single
         single[0] = 0.0
         sizes[groups] += self.sizes
         mine = self.select_pairs(set(new.keys) & {new.keys[column] for (column,) in found.pairs.terms.columns}, old)
-        pairs, cells = found.pairs.counts.copy(), old.cells(mine.pairs.terms, found.pairs.terms, new)
+        pairs, cells = found.pairs.counts.copy(), _find_cells(old, mine.pairs.terms, new, found.pairs.terms)
         pairs[np.ix_(groups, cells, cells)] += mine.pairs.counts
         return replace(found, pairs=replace(found.pairs, counts=pairs), single=single, sizes=sizes)
 
-    def select_pairs(self, keys: set[Key], layout: AodeLayout) -> AodeCounts:
+    def select_pairs(self, keys: set[Key], columns: EncodedColumns) -> AodeCounts:
         """The counts with pairs of these columns alone."""
-        kept = [k for k, (column,) in enumerate(self.pairs.terms.columns) if layout.keys[column] in keys]
+        kept = [k for k, (column,) in enumerate(self.pairs.terms.columns) if columns.keys[column] in keys]
         return replace(self, pairs=self.pairs.select(kept))
 
 
@@ -132,41 +129,22 @@ def pair_bytes(cells: int, classes: int) -> int:
     return classes * cells * cells * 8
 
 
-class AodeLayout(Struct, frozen=True):
-    """How the cells of a model's columns are numbered: their keys in order, levels of those that have some, classes."""
+def bin_columns(columns: EncodedColumns, edges: Mapping[Key, np.ndarray]) -> Binning:
+    """Bins of numbers at these edges, one bin without edges; a bin for every category that is a number."""
+    own = [edges.get(key, np.zeros(0)) for key in columns.keys[: columns.measured]]
+    valued = [columns.levels[key] for key in columns.keys[columns.measured : columns.numbers]]
+    found = (*own, *(find_midpoints(np.array(values, dtype=np.float64)) for values in valued))
+    return Binning(found, (*(len(cuts) + 1 for cuts in found), *columns.sizes))
 
-    keys: tuple[Key, ...]
-    levels: Mapping[Key, tuple[object, ...]]
-    sizes: tuple[int, ...]  # of the columns of levels that are not numbers
-    measured: int
-    numbers: int
-    names: Sequence[Any]
 
-    @classmethod
-    def of(cls, schema: Schema, names: Sequence[Any]) -> AodeLayout:
-        keys, measured, numbers = encode.column_keys(schema), encode.measured_count(schema), encode.number_count(schema)
-        levels = {key: tuple(schema[key].levels) for key in keys[measured:]}
-        for key in keys[measured:numbers]:
-            levels[key] = tuple(sorted(levels[key], key=float))  # type: ignore[arg-type]  # they are numbers
-        return cls(keys, levels, encode.level_sizes(schema), measured, numbers, list(names))
-
-    def cuts(self, edges: Mapping[Key, np.ndarray]) -> encode.Binning:
-        """Bins of numbers at these edges, one bin without edges; a bin for every category that is a number."""
-        own = [edges.get(key, np.zeros(0)) for key in self.keys[: self.measured]]
-        valued = [np.array([float(x) for x in self.levels[key]]) for key in self.keys[self.measured : self.numbers]]  # type: ignore[arg-type]
-        found = (*own, *(encode.find_midpoints(values) for values in valued))
-        return encode.Binning(found, (*(len(cuts) + 1 for cuts in found), *self.sizes))
-
-    def cells(self, mine: Terms, others: Terms, new: AodeLayout) -> np.ndarray:
-        """For each cell of these tables, its place in the tables of the other layout."""
-        found = [np.zeros(1, dtype=np.int64)]
-        offsets = {new.keys[column]: offset for (column,), offset in zip(others.columns, others.offsets, strict=True)}
-        for (column,) in mine.columns:
-            key = self.keys[column]
-            if key in self.levels:
-                places = {level: place for place, level in enumerate(new.levels[key])}
-                own = np.array([places[level] for level in self.levels[key]], dtype=np.int64)
-            else:
-                own = np.arange(mine.sizes[column])
-            found.append(own + offsets[key])
-        return np.concatenate(found)
+def _find_cells(old: EncodedColumns, mine: Terms, new: EncodedColumns, others: Terms) -> np.ndarray:
+    """For each cell of the tables of some columns, its place in the tables of other columns, which include these."""
+    found = [np.zeros(1, dtype=np.int64)]
+    offsets = {new.keys[column]: offset for (column,), offset in zip(others.columns, others.offsets, strict=True)}
+    for (column,) in mine.columns:
+        key, own = old.keys[column], np.arange(mine.sizes[column])
+        if key in old.levels:
+            places = {level: place for place, level in enumerate(new.levels[key])}
+            own = np.array([places[level] for level in old.levels[key]], dtype=np.int64)
+        found.append(own + offsets[key])
+    return np.concatenate(found)

@@ -41,7 +41,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, schema: Schema, chunks: Sequence[Chunk]) -> EncodedRows:
         """Encode the rows of some chunks; categories that the schema does not have count as missing."""
-        valued, coded = _as_numbers(schema)
+        valued, coded = split_levels(schema)
         sizes = [len(spec.levels) for spec in coded]
         values_of = [np.array([np.nan, *map(float, spec.levels), np.nan]) for spec in valued]  # type: ignore[arg-type]
         numbers, codes = [], []
@@ -213,28 +213,34 @@ def _spread(known: np.ndarray, marks: np.ndarray) -> bytes:
     return whole.tobytes()
 
 
-def column_keys(schema: Schema) -> tuple[Key, ...]:
-    """The names of the columns of encoded rows."""
-    valued, coded = _as_numbers(schema)
-    return tuple(spec.key for spec in (*schema.stored("reals"), *valued, *coded))
+class EncodedColumns(Struct, frozen=True):
+    """The columns of encoded rows.
+
+    First come the `measured` numbers, then categories that are taken as numbers, up to `numbers` columns in all, then
+    other categories, each with its `levels`.
+    """
+
+    keys: tuple[Key, ...]
+    measured: int
+    numbers: int
+    levels: dict[Key, tuple[Any, ...]]
+    texts: tuple[Key, ...] = ()
+
+    @classmethod
+    def of(cls, schema: Schema, texts: tuple[Key, ...] = ()) -> EncodedColumns:
+        valued, coded = split_levels(schema)
+        levels = {spec.key: tuple(sorted(spec.levels, key=float)) for spec in valued}  # type: ignore[arg-type]
+        levels |= {spec.key: tuple(spec.levels) for spec in coded}
+        reals = [spec.key for spec in schema.stored("reals")]
+        return cls((*reals, *levels), len(reals), len(reals) + len(valued), levels, texts)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of categories of each column that is not a number."""
+        return tuple(len(self.levels[key]) for key in self.keys[self.numbers :])
 
 
-def level_sizes(schema: Schema) -> tuple[int, ...]:
-    """The number of categories of each categorical column."""
-    return tuple(len(spec.levels) for spec in _as_numbers(schema)[1])
-
-
-def number_count(schema: Schema) -> int:
-    """How many columns are numbers."""
-    return len(schema.stored("reals")) + len(_as_numbers(schema)[0])
-
-
-def measured_count(schema: Schema) -> int:
-    """How many columns are numbers and not categories; they come first."""
-    return len(schema.stored("reals"))
-
-
-def _as_numbers(schema: Schema) -> tuple[list[Field], list[Field]]:
+def split_levels(schema: Schema) -> tuple[list[Field], list[Field]]:
     """Categorical columns that are taken as numbers, unless the user declared them, and all others."""
     coded = [*schema.stored("codes"), *schema.stored("wide")]
     valued = [

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.classify import recipes
-from softcount.classify.encode import EncodedRows, column_keys
-from softcount.classify.formulas import MemberColumns
+from softcount.classify.encode import EncodedColumns, EncodedRows
+from softcount.classify.formulas import if_known
 from softcount.classify.logistic import contrast_classes
 from softcount.classify.members import Additive, Aode, Member, Training, WordModel, log_tables
 from softcount.core.formulas import Formula, Once, formula, merge_terms, smallest, total
@@ -176,11 +176,11 @@ class Ensemble(Struct, frozen=True, eq=False):
     ) -> tuple[dict[Key, np.ndarray], np.ndarray]:
         """Contributions of the columns, in the order of the table, and what no column adds."""
         parts, rest = self.parts(EncodedRows.of(schema, [chunk]))
-        found = {key: parts[:, place] for place, key in enumerate((*column_keys(schema), *texts))}
+        found = {key: parts[:, place] for place, key in enumerate((*EncodedColumns.of(schema).keys, *texts))}
         order = [spec.key for spec in schema.used if spec.key in found]
         return {key: found[key] for key in order or found}, rest
 
-    def formula(self, columns: MemberColumns) -> list[Formula]:
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
         """Terms whose sum is the score."""
         terms: list[Formula] = [formula(self.bias)]
         words: list[Formula] = []
@@ -191,7 +191,7 @@ class Ensemble(Struct, frozen=True, eq=False):
             # The terms count by the share of the evidence that a row has, the rest comes from single columns.
             single, classes = self.sparse.member, len(self.bias)
             each = np.tile(self.sparse.presence[:, None], classes)
-            known = [columns.if_known(place, single.cuts, own) for place, own in enumerate(each) if own.any()]
+            known = [if_known(columns, place, own) for place, own in enumerate(each) if own.any()]
             share = Once(smallest(total(known), formula(1.0)))
             rest = total(merge_terms(single.formula(columns, 1.0)))
             terms = [total(merge_terms(terms)) * share, rest * (formula(1.0) - share)]

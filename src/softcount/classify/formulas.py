@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from softcount.classify.encode import LARGEST, Binning, NumberScale
+from softcount.classify.encode import LARGEST, Binning, EncodedColumns, NumberScale
 from softcount.classify.features import Terms
 from softcount.core.formulas import (
     CLAMPED,
@@ -34,33 +34,29 @@ from softcount.families.setting import IMPOSSIBLE
 from softcount.table.schema import Key
 
 
-class MemberColumns(Struct, frozen=True):
-    """The columns of the members, of which the first `numbers` are numbers, and those of text."""
+def column_code(columns: EncodedColumns, column: int, cuts: Binning) -> Code:
+    """Return the code of a column: its interval, or its level."""
+    if column < columns.numbers:  # an interval holds its upper edge
+        return IntervalCode(columns.keys[column], np.nextafter(cuts.edges[column], np.inf))
+    return LevelCode(columns.keys[column], cuts.sizes[column])
 
-    keys: tuple[Key, ...]
-    numbers: int
-    texts: tuple[Key, ...]
 
-    def code(self, column: int, cuts: Binning) -> Code:
-        """Return the code of a column: its interval, or its level."""
-        if column < self.numbers:  # an interval holds its upper edge
-            return IntervalCode(self.keys[column], np.nextafter(cuts.edges[column], np.inf))
-        return LevelCode(self.keys[column], cuts.sizes[column])
+def look_up_terms(columns: EncodedColumns, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
+    """Return a look-up for every term; the first row of the table is for unknown cells."""
+    found: list[Formula] = []
+    for term, first in zip(terms.columns, terms.offsets.tolist(), strict=True):
+        sizes = [cuts.sizes[column] for column in term]
+        own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
+        found.append(look_up(tuple(column_code(columns, column, cuts) for column in term), own, table[0]))
+    return found
 
-    def tables(self, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
-        """Return a look-up for every term; the first row of the table is for unknown cells."""
-        found: list[Formula] = []
-        for term, first in zip(terms.columns, terms.offsets.tolist(), strict=True):
-            sizes = [cuts.sizes[column] for column in term]
-            own = table[first : first + int(np.prod(sizes))].reshape(*sizes, table.shape[1])
-            found.append(look_up(tuple(self.code(column, cuts) for column in term), own, table[0]))
-        return found
 
-    def if_known(self, place: int, cuts: Binning, share: np.ndarray) -> Formula:
-        """Return `share` if the column at this place is known, else 0."""
-        if self.numbers <= place < len(self.keys):
-            return look_up((self.code(place, cuts),), np.tile(share, (cuts.sizes[place], 1)), np.zeros_like(share))
-        return unless_missing((*self.keys, *self.texts)[place], formula(share[0]))
+def if_known(columns: EncodedColumns, place: int, share: np.ndarray) -> Formula:
+    """Return `share` if the column or text at this place is known, else 0."""
+    if columns.numbers <= place < len(columns.keys):
+        code = LevelCode(columns.keys[place], columns.sizes[place - columns.numbers])
+        return look_up((code,), np.tile(share, (code.size, 1)), np.zeros_like(share))
+    return unless_missing((*columns.keys, *columns.texts)[place], formula(share[0]))
 
 
 def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> Formula:

@@ -10,9 +10,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import FEW_VALUES, Binning, EncodedRows, NumberScale, WordScale, column_moments
+from softcount.classify.encode import (
+    FEW_VALUES,
+    Binning,
+    EncodedColumns,
+    EncodedRows,
+    NumberScale,
+    WordScale,
+    column_moments,
+)
 from softcount.classify.features import Indicators, PairCounts, Terms
-from softcount.classify.formulas import AodeMean, MemberColumns, standardise
+from softcount.classify.formulas import AodeMean, column_code, look_up_terms, standardise
 from softcount.classify.logistic import expand_classes
 from softcount.core.formulas import (
     Apply,
@@ -404,9 +412,9 @@ class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
             found[:, column] += numbers[:, column, None] * coefficients[1 + self.terms.width + column]
         return found, np.tile(coefficients[0], (len(rows), 1))
 
-    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
+    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
         coefficients = weight * expand_classes(self.coefficients)
-        found = [formula(coefficients[0]), *columns.tables(self.cuts, self.terms, coefficients[1:])]
+        found = [formula(coefficients[0]), *look_up_terms(columns, self.cuts, self.terms, coefficients[1:])]
         for place, slope in enumerate(coefficients[1 + self.terms.width :]):
             key = columns.keys[place]
             found.append(unless_missing(key, standardise(self.scale, place, key, FARTHEST) * slope))
@@ -440,8 +448,8 @@ class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="blo
             found[:, column] += self.tables[places[:, place]]
         return found, rest + self.shares
 
-    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
-        tables = columns.tables(self.cuts, self.terms, weight * self.tables)
+    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
+        tables = look_up_terms(columns, self.cuts, self.terms, weight * self.tables)
         keys = tuple(columns.keys[place] for place in self.columns.tolist())
         return [formula(weight * self.shares), *tables, *self.block.formula(keys, weight)]
 
@@ -527,8 +535,8 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
             rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
         return found, rest
 
-    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
-        codes = tuple(columns.code(column, self.cuts) for (column,) in self.terms.columns)
+    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
+        codes = tuple(column_code(columns, column, self.cuts) for (column,) in self.terms.columns)
         return [AodeMean(codes, self.terms, self.shares, self.alone, self.given) * weight]
 
 
@@ -576,7 +584,7 @@ class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
         own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
         return expand_classes(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
 
-    def formula(self, columns: MemberColumns, weight: float) -> list[Formula]:
+    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
         scale = self.scale
         found: list[Formula] = [formula(weight * expand_classes(self.coefficients[:1])[0])]
         each = scale.of_each(expand_classes(self.coefficients)[1 : 1 + scale.width])

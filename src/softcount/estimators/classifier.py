@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from softcount.classify.aode import AodeLayout, AodeSetting
-from softcount.classify.encode import column_keys, measured_count
+from softcount.classify.aode import AodeSetting
+from softcount.classify.encode import EncodedColumns
 from softcount.errors import DataError
 from softcount.estimators.inputs import attribute
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
 from softcount.estimators.parameters import Parameter, varied
 from softcount.estimators.result_frames import arrow_lines
-from softcount.evaluate.aode import AodePlan, aode_counts, merge_aode, with_aode
+from softcount.evaluate.aode import AodePlan, aode_counts, merge_aode, rebase_aode, with_aode
 from softcount.evaluate.warnings import strong_pairs
 from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
@@ -190,8 +190,7 @@ class AODE(ClassEstimator):
 
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
         found = super()._with_classes(fitted, classes)
-        old, new = (AodeLayout.of(part.schema, part.names) for part in (fitted, found))
-        return with_aode(found, aode_counts(fitted).rebase(old, new))
+        return with_aode(found, rebase_aode(fitted, found))
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         mine = self.fitted_
@@ -203,5 +202,5 @@ class AODE(ClassEstimator):
     def cuts_(self) -> dict[Key, np.ndarray]:
         """Bin edges of each column of numbers."""
         fitted = self._fitted
-        keys = column_keys(fitted.schema)[: measured_count(fitted.schema)]
-        return dict(zip(keys, aode_counts(fitted).cuts.edges, strict=False))
+        columns = EncodedColumns.of(fitted.schema)
+        return dict(zip(columns.keys[: columns.measured], aode_counts(fitted).cuts.edges, strict=False))

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from softcount.classify.encode import EncodedRows, column_keys
+from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
@@ -92,7 +92,7 @@ class ComparedTable(Struct, frozen=True, eq=False):
                 columns[str(spec.key)] = pa.array([None, *levels, None]).take(pa.array(cells))
         rows = EncodedRows.of(schema, chunks)
         matrix = np.hstack([rows.numbers, rows.codes])
-        return cls(pa.table(columns), matrix, rows.numbers.shape[1], labels, column_keys(schema))
+        return cls(pa.table(columns), matrix, rows.numbers.shape[1], labels, EncodedColumns.of(schema).keys)
 
     def take(self, rows: np.ndarray) -> ComparedTable:
         return ComparedTable(self.arrow.take(rows), self.matrix[rows], self.numbers, self.labels[rows], self.keys)

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.classify.aode import AodeCounts, AodeLayout, AodeSetting
-from softcount.classify.encode import Binning, EncodedRows
+from softcount.classify.aode import AodeCounts, AodeSetting, bin_columns
+from softcount.classify.encode import Binning, EncodedColumns, EncodedRows
 from softcount.classify.ensemble import deal_folds, log_posteriors
 from softcount.core import remedies
 from softcount.errors import DataError
@@ -66,13 +66,13 @@ def fit_aode(
 
 def _aode_bins(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:
     """Bins as given, or where the class shares change; a number that no edge divides gets bins of equal weight."""
-    layout = AodeLayout.of(fitted.schema, fitted.names)
+    columns = EncodedColumns.of(fitted.schema)
     if plan.edges is not None:
-        return layout.cuts(plan.edges)
-    found = Binning.learned(known.rows, known.labels, known.weights, layout.sizes)
+        return bin_columns(columns, plan.edges)
+    found = Binning.learned(known.rows, known.labels, known.weights, columns.sizes)
     finer = found.finer(known.rows, known.weights)
     edges = [own if len(own) else more for own, more in zip(found.edges, finer.edges, strict=True)]
-    return layout.cuts(dict(zip(layout.keys[: layout.measured], edges, strict=False)))
+    return bin_columns(columns, dict(zip(columns.keys[: columns.measured], edges, strict=False)))
 
 
 def with_aode(fitted: Fitted, counts: AodeCounts) -> Fitted:
@@ -82,7 +82,7 @@ def with_aode(fitted: Fitted, counts: AodeCounts) -> Fitted:
     size = f"{terms.width - 1:,} cells in {classes}, {counts.pairs.counts.nbytes / 1e6:.1f} MB"
     lines = [f"{NOTE} {len(terms.columns)} columns: {size}."]
     if counts.unpaired:
-        keys = AodeLayout.of(fitted.schema, fitted.names).keys
+        keys = EncodedColumns.of(fitted.schema).keys
         names = and_others([keys[column] for column in counts.unpaired])
         lines.append(f"pairs with {names} would take too much memory: these columns depend on the class alone.")
     notes = [note for note in fitted.notes if not note.startswith((NOTE, "pairs with "))]
@@ -98,22 +98,28 @@ def aode_counts(fitted: Fitted) -> AodeCounts:
     return fitted.scorer.counts
 
 
+def rebase_aode(fitted: Fitted, new: Fitted) -> AodeCounts:
+    """The counts of a model with room for the columns and classes of a model that has all of these."""
+    groups = np.array([new.names.index(name) for name in fitted.names])
+    old_columns, new_columns = EncodedColumns.of(fitted.schema), EncodedColumns.of(new.schema)
+    return aode_counts(fitted).rebase(old_columns, new_columns, groups, new.n_groups)
+
+
 def merge_aode(left: Fitted, right: Fitted, both: Fitted, sign: float) -> Fitted:
     """The merged model with the counts of both added, or one subtracted."""
-    counts, others = aode_counts(left), aode_counts(right)
-    new = AodeLayout.of(both.schema, both.names)
-    old, other = (AodeLayout.of(part.schema, part.names) for part in (left, right))
-    edges = dict(zip(other.keys[: other.measured], others.cuts.edges, strict=False))
-    for key, own in zip(old.keys[: old.measured], counts.cuts.edges, strict=False):
-        if key in edges and not np.array_equal(own, edges[key]):
+    edges, others = (
+        dict(zip(columns.keys[: columns.measured], aode_counts(part).cuts.edges, strict=False))
+        for part, columns in ((part, EncodedColumns.of(part.schema)) for part in (left, right))
+    )
+    for key in edges.keys() & others.keys():
+        if not np.array_equal(edges[key], others[key]):
             raise DataError(
                 f"{wording.column(key)} has different bins in the two models, so their counts cannot be added. "
                 "Fit the second with cuts=first.cuts_, or add its rows by partial_fit."
             )
-    mine, theirs = counts.rebase(old, new), others.rebase(other, new)
-    shared = {new.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
-    mine, theirs = mine.select_pairs(shared, new), theirs.select_pairs(shared, new)
-    return with_aode(both, mine.add(theirs, sign))
+    mine, theirs, columns = rebase_aode(left, both), rebase_aode(right, both), EncodedColumns.of(both.schema)
+    shared = {columns.keys[column] for (column,) in set(mine.pairs.terms.columns) & set(theirs.pairs.terms.columns)}
+    return with_aode(both, mine.select_pairs(shared, columns).add(theirs.select_pairs(shared, columns), sign))
 
 
 def cross_validate_aode(

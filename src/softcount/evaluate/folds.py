@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import EncodedRows, column_keys
+from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import sparse
 from softcount.core.special import mixed
@@ -374,7 +374,7 @@ def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[o
     there.
     """
     schema = fitted.schema
-    cells = max(1, len(column_keys(schema)) + _usual_words(fitted))
+    cells = max(1, len(EncodedColumns.of(schema).keys) + _usual_words(fitted))
     found = _LowestRows(max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // cells)))
     if not runner.keeps_rows:  # the workers of an engine draw
         raw = runner.encoded(table)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.classify.aode import MOST_BYTES, AodeLayout, pair_bytes, terms_of_all
-from softcount.classify.encode import Binning, NumberScale, level_sizes, measured_count, number_count
+from softcount.classify.aode import MOST_BYTES, bin_columns, pair_bytes, terms_of_all
+from softcount.classify.encode import Binning, EncodedColumns, NumberScale
 from softcount.classify.features import Terms
 from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
 from softcount.classify.recipes import ALL_RECIPES, LARGEST
@@ -22,7 +22,6 @@ from softcount.fitted.calibration import METHODS, Calibration
 from softcount.fitted.ensemble_scorers import AodeScorer, EnsembleScorer
 from softcount.fitted.scorers import SCORERS, ColumnWeights, LinearWeights, Scorer
 from softcount.models.base import ClassModel
-from softcount.table.schema import Schema
 
 MOST_TERMS = 100_000
 MOST_STEPS = 10**9
@@ -57,6 +56,7 @@ def _check_calibration(found: Calibration, groups: int) -> None:
 
 def _check_ensemble(found: EnsembleScorer, model: ClassModel) -> EnsembleScorer:
     ensemble, schema, classes = found.ensemble, model.schema, model.groups
+    columns = EncodedColumns.of(schema)
     ensemble = replace(ensemble, tried=tuple(replace(x, setting=key_of(x.setting)) for x in ensemble.tried))
     known = all(name in ALL_RECIPES for name in (*ensemble.names, *(line.name for line in ensemble.tried)))
     known = known and 0 < len(ensemble.names) == len(ensemble.members)
@@ -67,17 +67,17 @@ def _check_ensemble(found: EnsembleScorer, model: ClassModel) -> EnsembleScorer:
     blocks = [leaf.setting for leaf in model.leaves if not leaf.columns]  # a sparse table has one
     words = [len(each.levels) for each in (schema.stored("bags") or blocks)]
     for member in ensemble.members:
-        _check_member(member, schema, words, classes)
+        _check_member(member, columns, words, classes)
     if ensemble.sparse is not None:
         own, presence = ensemble.sparse.member, ensemble.sparse.presence
-        _check_member(own, schema, words, classes)
+        _check_member(own, columns, words, classes)
         sound = own.by_column and (finite_array(presence, (len(own.cuts.sizes) + len(words),), ENSEMBLE) >= 0).all()
         require(sound, "what scores rows with few cells makes no sense.")
     return replace(found, ensemble=ensemble)
 
 
-def _check_member(member: Member, schema: Schema, words: Sequence[int], classes: int) -> None:
-    columns = 1 if classes == 2 else classes
+def _check_member(member: Member, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    scores = 1 if classes == 2 else classes
     if isinstance(member, WordModel):
         scale, widths = member.scale, [1 + own for own in words]
         require(0 < len(widths) == len(scale.factors), "its words are not those of its texts.")
@@ -85,17 +85,17 @@ def _check_member(member: Member, schema: Schema, words: Sequence[int], classes:
             require((finite_array(factors, (width,), ENSEMBLE) >= 0).all(), "what its words weigh makes no sense.")
         finite_array(scale.middle, (len(widths),), ENSEMBLE)
         _check_positive(scale.spread, (len(widths),))
-        finite_array(member.coefficients, (1 + sum(widths) + len(widths), columns), ENSEMBLE)
+        finite_array(member.coefficients, (1 + sum(widths) + len(widths), scores), ENSEMBLE)
         return
     numbers, cuts = len(member.cuts.edges), member.cuts
-    sizes = (*(len(edges) + 1 for edges in cuts.edges), *level_sizes(schema))
-    require(numbers == number_count(schema) and cuts.sizes == sizes, "its cuts are not those of its columns.")
+    sizes = (*(len(edges) + 1 for edges in cuts.edges), *columns.sizes)
+    require(numbers == columns.numbers and cuts.sizes == sizes, "its cuts are not those of its columns.")
     _check_edges(cuts.edges)
     if isinstance(member, Additive):
         _check_terms(member.terms, member.cuts, 2)
         _check_scale(member.scale, numbers)
         lined = len(member.coefficients) > 1 + member.terms.width
-        finite_array(member.coefficients, (1 + member.terms.width + (numbers if lined else 0), columns), ENSEMBLE)
+        finite_array(member.coefficients, (1 + member.terms.width + (numbers if lined else 0), scores), ENSEMBLE)
     elif isinstance(member, Aode):
         _check_terms(member.terms, member.cuts, 1)
         width = member.terms.width
@@ -151,9 +151,9 @@ def _check_positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
 
 def _check_aode(scorer: AodeScorer, model: ClassModel) -> AodeScorer:
     found, classes = scorer.counts, model.groups
-    layout, measured = AodeLayout.of(model.schema, range(classes)), measured_count(model.schema)
+    columns = EncodedColumns.of(model.schema)
     _check_edges(found.cuts.edges)
-    usual = layout.cuts(dict(zip(layout.keys, found.cuts.edges[:measured], strict=False)))
+    usual = bin_columns(columns, dict(zip(columns.keys[: columns.measured], found.cuts.edges, strict=False)))
     same = len(found.cuts.edges) == len(usual.edges) and found.cuts.sizes == usual.sizes
     same = same and all(map(np.array_equal, found.cuts.edges, usual.edges))
     require(same, "its cuts are not those of its columns.")

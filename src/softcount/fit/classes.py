@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from softcount.classify.encode import GLANCED_AT, column_keys, level_sizes, measured_count
+from softcount.classify.encode import GLANCED_AT, EncodedColumns
 from softcount.classify.ensemble import SMALLEST, Ensemble, HeldScores, count_copies, fit_ensemble, log_posteriors
 from softcount.classify.members import Training
 from softcount.core import remedies
@@ -110,9 +110,8 @@ def _count_labelled(given: KnownRows) -> int:
 
 
 def _training(fitted: Fitted, given: KnownRows) -> Training:
-    schema = fitted.schema
-    sizes, measured = level_sizes(schema), measured_count(schema)
-    return Training(given.rows, given.labels, given.weights, fitted.n_groups, sizes, measured)
+    columns = EncodedColumns.of(fitted.schema)
+    return Training(given.rows, given.labels, given.weights, fitted.n_groups, columns.sizes, columns.measured)
 
 
 def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], keys: Sequence[object]) -> list[str]:
@@ -294,7 +293,7 @@ class ClassRequest(Struct, frozen=True):
                     proba = np.exp(log_posteriors(other.scores(tested.rows)))
                     scored = ScoredRows(proba, tested.labels, tested.weights, np.zeros_like(tested.labels))
             ensemble, held = fit_ensemble(_training(fitted, given), worker, self.budget, self.folds or None)
-        notes = [*fitted.notes, *_ensemble_notes(held, given, copies, column_keys(fitted.schema))]
+        notes = [*fitted.notes, *_ensemble_notes(held, given, copies, EncodedColumns.of(fitted.schema).keys)]
         record = replace(fitted.record, gains=held.gains)
         if self._share is None:
             scored = ScoredRows(np.exp(held.logs), held.labels, held.weights, held.folds)

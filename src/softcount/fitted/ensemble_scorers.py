@@ -9,9 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.classify.aode import AodeCounts
-from softcount.classify.encode import column_keys, measured_count, number_count
+from softcount.classify.encode import EncodedColumns
 from softcount.classify.ensemble import Ensemble
-from softcount.classify.formulas import MemberColumns
 from softcount.errors import DataError
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import NOT_LOGISTIC, ScoreFormula, Scorer, register_scorer
@@ -68,10 +67,11 @@ class MemberScorer(Scorer, frozen=True, eq=False):
         raise DataError(NOT_LOGISTIC)
 
     def formula(self, model: Fitted) -> ScoreFormula:
-        keys, numbers = column_keys(model.schema), number_count(model.schema)
-        terms = self.ensemble.formula(MemberColumns(keys, numbers, model.texts))
+        columns = EncodedColumns.of(model.schema, model.texts)
+        terms = self.ensemble.formula(columns)
         texts = model.texts if self.ensemble.reads_texts else ()
-        return ScoreFormula((*keys, *texts), tuple(terms), keys[measured_count(model.schema) : numbers])
+        valued = columns.keys[columns.measured : columns.numbers]
+        return ScoreFormula((*columns.keys, *texts), tuple(terms), valued)
 
 
 @register_scorer

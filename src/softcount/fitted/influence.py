@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from softcount.classify.encode import column_keys
+from softcount.classify.encode import EncodedColumns
 from softcount.core.counts import Counts, Twofold
 from softcount.families import Params
 from softcount.families.setting import average_prior
@@ -48,7 +48,7 @@ def measure_known_influence(fitted: Fitted) -> list[tuple[Key, float]]:
     An ensemble measures this on held-out rows. For other models it is a bound from the counts alone: the divergence of
     the classes from the whole table, averaged over the rows' classes, and at most the entropy of the classes.
     """
-    keys, gains = (*column_keys(fitted.schema), *fitted.texts), fitted.record.gains
+    keys, gains = (*EncodedColumns.of(fitted.schema).keys, *fitted.texts), fitted.record.gains
     if gains and len(gains) == len(keys):
         found = dict(zip(keys, gains, strict=True))
         leaves = fitted.model.leaves  # the gain of a block is the sum over its columns
