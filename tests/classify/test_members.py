@@ -36,7 +36,7 @@ def training(request):
 def test_columns_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
     for member in RECIPES[name].fit(training, RECIPES[name].settings(training)[:2]):
         scores = member.scores(training.rows)
-        parts, rest = member.parts(training.rows)
+        parts, rest = member.split(training.rows)
         assert np.abs(parts.sum(axis=1) + rest - scores).max() < 1e-10
         missing = np.hstack([np.isnan(training.rows.numbers), training.rows.codes == 0])
         assert missing.any()
@@ -111,13 +111,14 @@ def test_averaged_stars_are_the_mean_over_parents_of_products_of_shares():
 def test_a_block_with_holes_has_the_densities_of_its_other_numbers():
     rng = np.random.default_rng(3)
     numbers, labels = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)), np.arange(60) % 2
-    block = BlockMoments.of(numbers, labels, np.ones(60), 2).shrunk(0.3, 0.2)
+    rows = EncodedRows(numbers, np.zeros((60, 0), dtype=np.int32))
+    block = BlockMoments.of(Training(rows, labels, np.ones(60), 2, ()), np.arange(3)).shrink(0.3, 0.2)
     numbers[::4, 1] = np.nan
     numbers[::6, [0, 2]] = np.nan
-    scores = block.scores(numbers)
+    scores, cells = block.scores(rows), block.scale.of(rows)
     for row in (0, 1, 4, 6):
         there = ~np.isnan(numbers[row])
-        standard = block.scale.of(numbers[row : row + 1])[0, there]
+        standard = cells[row, there]
         expected = [
             multivariate_normal.logpdf(standard, mean[there], covariance[np.ix_(there, there)]) if there.any() else 0.0
             for mean, covariance in zip(block.means, block.covariances, strict=True)

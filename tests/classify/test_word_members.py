@@ -17,6 +17,7 @@ from sklearn.metrics import log_loss
 import softcount as sc
 from explained import contributions
 from softcount.classify.encode import EncodedRows
+from softcount.classify.logistic import contrast_classes
 from softcount.classify.members import Training
 from softcount.classify.recipes import WORD_RECIPES, temper
 from softcount.errors import DataError, ModelFileError
@@ -117,12 +118,14 @@ def test_weighted_words_have_the_least_penalised_loss(training):
         pull = 0.25 if training.classes == 2 else 0.5  # of two classes the penalty is of both
         return float(training.weights @ rows + pull * 0.3 * (found[1:] ** 2).sum())
 
-    best = loss(member.coefficients)
+    (words,) = member.parts
+    coefficients = contrast_classes(np.vstack([member.bias, words.words, words.lengths]))
+    best = loss(coefficients)
     rng = np.random.default_rng(0)
     free = np.vstack([np.ones((1, 1)), np.concatenate([*(own > 0 for own in scale.factors), np.ones(2)])[:, None]])
     for size in (0.3, 0.1, 0.03):
         for _ in range(20):
-            aside = member.coefficients + size * free * rng.normal(size=member.coefficients.shape)
+            aside = coefficients + size * free * rng.normal(size=coefficients.shape)
             assert loss(aside) > best - 1e-4 * training.weights.sum()
 
 
@@ -158,7 +161,7 @@ def test_one_weight_for_all_is_the_likeliest():
 @pytest.mark.parametrize("name", WORD_RECIPES)
 def test_texts_add_up_to_the_scores_and_a_hole_adds_nothing(name, training):
     for member in WORD_RECIPES[name].fit(training, WORD_RECIPES[name].settings(training)[:2]):
-        parts, rest = member.parts(training.rows)
+        parts, rest = member.split(training.rows)
         assert np.abs(parts.sum(axis=1) + rest - member.scores(training.rows)).max() < 1e-10
         missing = np.column_stack([bag[:, :1].toarray() == 0 for bag in training.rows.bags])
         assert missing.any()
@@ -221,15 +224,16 @@ def test_it_is_a_query_where_a_database_finds_words(mixed):
             export()
 
 
-@pytest.mark.parametrize("part", ["factors", "coefficients", "spread", "counts"])
+@pytest.mark.parametrize("part", ["factors", "words", "spread", "counts"])
 def test_a_file_whose_words_make_no_sense_is_refused(part, mixed, tmp_path):
     model = mixed[0]
     model.save(tmp_path / "model.sc")
     document, arrays = archive.read(tmp_path / "model.sc")
-    words = next(one for one in document["scorer"]["ensemble"]["members"] if one["kind"] == "words")
+    members = document["scorer"]["ensemble"]["members"]
+    words = next(part for member in members for part in member["parts"] if part["kind"] == "words")
     if part == "counts":
         words["scale"]["counts"] = 1
-    elif part == "coefficients":
+    elif part == "words":
         name = next(iter(words[part].values()))
         arrays[name] = arrays[name][:-1]
     else:

@@ -15,7 +15,7 @@ import softcount as sc
 from export.test_onnx import run as run_onnx
 from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqlite
 from softcount.classify.encode import EncodedColumns
-from softcount.classify.members import Training, WordModel
+from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
 from softcount.evaluate.folds import known_rows
 from softcount.export.onnx_graph import as_onnx
@@ -141,7 +141,7 @@ def test_a_text_that_only_counts_as_there_is_exported() -> None:
         warnings.simplefilter("ignore")
         model = sc.Classifier(kinds={"note": "text"}).fit({**cells, "note": list(map(" ".join, notes))}, labels)
     pool = model.ensemble_
-    kept = [place for place, member in enumerate(pool.members) if not isinstance(member, WordModel)]
+    kept = [place for place, member in enumerate(pool.members) if not member.reads_texts]
     names, members = (tuple(part[place] for place in kept) for part in (pool.names, pool.members))
     pool = replace(pool, names=names, members=members, weights=pool.weights[kept])
     model.fitted_ = replace(model.fitted_, scorer=EnsembleScorer(pool))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.classify.encode import Binning, EncodedColumns, EncodedRows, NumberScale, find_midpoints
+from softcount.classify.encode import Binning, EncodedColumns, EncodedRows, find_midpoints
 from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import PairCounts, Terms
-from softcount.classify.members import Aode, NormalsAndTables, SeparateNormals, log_tables
+from softcount.classify.members import Aode, Member, Tables, log_tables
 from softcount.core.lazy import xlogy
 from softcount.table.schema import Key
 
@@ -85,18 +84,14 @@ class AodeCounts(Struct, frozen=True, eq=False):
             weights = np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows)
             each = np.repeat(np.log(np.maximum(weights, LEAST_WEIGHT)), pairs.terms.widths)
             aode = replace(aode, alone=aode.alone + np.concatenate([[0.0], each]))
-        members: list[Any] = [aode]
-        names = ["AODE"]
+        nothing = np.zeros(len(self.sizes))
+        members, names = [Member(nothing, (aode,))], ["AODE"]
         if self.unpaired:
             terms, cells = terms_of_all(self.cuts.sizes).select(self.unpaired)
             tables = log_tables(self.single[cells], terms, self.setting.concentration)
-            classes, none = len(self.sizes), np.zeros(0)
-            normals = SeparateNormals(NumberScale(none, none, none), np.zeros((classes, 0)), np.ones((classes, 0)))
-            members.append(
-                NormalsAndTables(self.cuts, terms, tables, none.astype(np.int64), normals, np.zeros(classes))
-            )
+            members.append(Member(nothing, (Tables(self.cuts, terms, tables),)))
             names.append("naive Bayes")
-        return Ensemble(tuple(names), tuple(members), np.ones(len(members)), np.zeros(len(self.sizes)))
+        return Ensemble(tuple(names), tuple(members), np.ones(len(members)), nothing)
 
     def rebase(self, old: EncodedColumns, new: EncodedColumns, groups: np.ndarray, classes: int) -> AodeCounts:
         """The counts with room for other columns and classes, of which `groups` are the present ones."""

@@ -335,28 +335,37 @@ CLEARLY = 0.1
 
 
 class NumberScale(Struct, frozen=True, eq=False):
-    """Standardisation of numbers. `floor` is 0 for a number as it is; of others the logarithm of at least the floor is
-    taken.
+    """Standardisation of some numbers. `floor` is 0 for a number as it is; of others the logarithm of at least the
+    floor is taken.
 
     A negative floor is that of negative numbers, which are treated as their opposites.
     """
 
+    columns: np.ndarray
     floor: np.ndarray
     middle: np.ndarray
     spread: np.ndarray
 
     @classmethod
-    def by_class(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> NumberScale:
-        """Takes the logarithm of positive numbers if normals of every class fit it better."""
-        floor = _find_floors(numbers, labels, weights, classes)
-        return cls(floor, *column_moments(_take_logs(numbers, floor), weights))
+    def by_class(
+        cls, rows: EncodedRows, columns: np.ndarray, labels: np.ndarray, class_weights: np.ndarray
+    ) -> NumberScale:
+        """Takes the logarithm of positive numbers if normals of every class fit it better.
 
-    def of(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x numbers) deviations from the mean, at most LARGEST either way; NaN if missing."""
-        return np.asarray(np.clip((_take_logs(numbers, self.floor) - self.middle) / self.spread, -LARGEST, LARGEST))
+        `class_weights` are (classes x rows) weights, 0 for rows of other classes.
+        """
+        numbers = rows.numbers[:, columns]
+        floor = _find_floors(numbers, labels, class_weights)
+        return cls(columns, floor, *column_moments(_take_logs(numbers, floor), class_weights.sum(axis=0)))
 
-    def select(self, columns: np.ndarray) -> NumberScale:
-        return NumberScale(self.floor[columns], self.middle[columns], self.spread[columns])
+    def of(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x columns) deviations from the mean, at most LARGEST either way; NaN if missing."""
+        logs = _take_logs(rows.numbers[:, self.columns], self.floor)
+        return np.asarray(np.clip((logs - self.middle) / self.spread, -LARGEST, LARGEST))
+
+    def bounded(self, rows: EncodedRows, most: float) -> np.ndarray:
+        """(rows x columns) deviations from the mean, at most `most` either way; 0 if missing."""
+        return rows.cached((self,), lambda: np.nan_to_num(np.clip(self.of(rows), -most, most), nan=0.0))
 
 
 def column_moments(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -381,7 +390,7 @@ def _take_logs(numbers: np.ndarray, floor: np.ndarray) -> np.ndarray:
     return found
 
 
-def _find_floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+def _find_floors(numbers: np.ndarray, labels: np.ndarray, class_weights: np.ndarray) -> np.ndarray:
     """The least value of every number whose logarithm is clearly closer to normals; 0 for others."""
     found = np.zeros(numbers.shape[1])
     there = ~np.isnan(numbers)
@@ -397,10 +406,11 @@ def _find_floors(numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, c
     if not len(fit):
         return found
     there = there[:, fit]
-    own = np.where(labels[:, None] == np.arange(classes), weights[:, None], 0.0).T  # (classes x rows)
+    weights = class_weights.sum(axis=0)
     scaled = np.where(there, numbers[:, fit] / most[fit], 1.0)
     logs = np.log(scaled)
-    plain, bent = (_normal_likelihood(np.where(there, values, 0.0), there, own, labels) for values in (scaled, logs))
+    filled = (np.where(there, values, 0.0) for values in (scaled, logs))
+    plain, bent = (_normal_likelihood(values, there, class_weights, labels) for values in filled)
     gained = bent - weights @ np.where(there, logs, 0.0) - plain
     found[fit] = np.where(gained > CLEARLY * (weights @ there), least[fit], 0.0)
     return sign * found

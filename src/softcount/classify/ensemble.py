@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from softcount.classify import recipes
 from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.classify.formulas import if_known
-from softcount.classify.logistic import contrast_classes
-from softcount.classify.members import Additive, Aode, Member, Training, WordModel, log_tables
+from softcount.classify.members import Member, Tables, Training, Words, log_tables
 from softcount.core.formulas import Formula, Once, formula, merge_terms, smallest, total
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
@@ -23,7 +22,7 @@ from softcount.run.local import Runner, one_blas_thread
 from softcount.run.progress import announce
 from softcount.table import Chunk, Table
 from softcount.table.column_summary import RepeatedRows, find_repeats, fold_units, row_keys
-from softcount.table.schema import Key, Schema
+from softcount.table.schema import Schema
 
 FOLDS = 5
 SMALLEST = 1e-15
@@ -84,7 +83,7 @@ class PartialRows(Struct, frozen=True, eq=False):
     the rest of `member`. An empty row gets the class shares.
     """
 
-    member: Additive
+    member: Member
     presence: np.ndarray  # of numbers, levels and texts
 
     def share(self, rows: EncodedRows) -> np.ndarray:
@@ -127,26 +126,26 @@ class Ensemble(Struct, frozen=True, eq=False):
         """(rows x classes) log-posteriors up to a constant."""
         found, words = np.tile(self.bias, (len(rows), 1)), np.zeros((len(rows), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
-            own = words if isinstance(member, WordModel) else found
+            own = words if member.reads_texts else found
             own += weight * member.scores(rows)
         if self.sparse is not None and ((share := self.sparse.share(rows)) < 1.0).any():
             found = share * found + (1.0 - share) * self.sparse.member.scores(rows)
         return found + words
 
-    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+    def split(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds."""
         columns = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
         shared = np.zeros((len(rows), len(self.bias)))
         share = np.ones((len(rows), 1)) if self.sparse is None else self.sparse.share(rows)
         every: list[tuple[Any, Member]] = [
-            (weight if isinstance(member, WordModel) else weight * share, member)
+            (weight if member.reads_texts else weight * share, member)
             for weight, member in zip(self.weights, self.members, strict=True)
         ]
         if self.sparse is not None:
             every.append((1.0 - share, self.sparse.member))
         for weight, member in every:
-            own, rest = member.parts(rows)
-            columns[:, : own.shape[1]] += np.reshape(weight, (-1, 1, 1)) * own  # only members of words have all texts
+            own, rest = member.split(rows)
+            columns += np.reshape(weight, (-1, 1, 1)) * own
             shared += weight * rest
         return columns, shared + share * self.bias
 
@@ -154,8 +153,9 @@ class Ensemble(Struct, frozen=True, eq=False):
         """(cells x classes) contribution of each cell of a text's bag; its length may add more."""
         found = np.zeros((len(bag.data), len(self.bias)))
         for weight, member in zip(self.weights, self.members, strict=True):
-            if isinstance(member, WordModel):
-                found += weight * member.word_parts(text, bag)
+            for part in member.parts:
+                if isinstance(part, Words):
+                    found += weight * part.word_parts(text, bag)
         return found
 
     def log_proba(self, schema: Schema, table: Table, runner: Runner) -> np.ndarray:
@@ -171,21 +171,12 @@ class Ensemble(Struct, frozen=True, eq=False):
             parts = list(runner.map(work, table.tasks()))
         return np.concatenate(parts) if parts else np.empty((0, len(self.bias)))
 
-    def score_columns(
-        self, schema: Schema, texts: Sequence[Key], chunk: Chunk
-    ) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-        """Contributions of the columns, in the order of the table, and what no column adds."""
-        parts, rest = self.parts(EncodedRows.of(schema, [chunk]))
-        found = {key: parts[:, place] for place, key in enumerate((*EncodedColumns.of(schema).keys, *texts))}
-        order = [spec.key for spec in schema.used if spec.key in found]
-        return {key: found[key] for key in order or found}, rest
-
     def formula(self, columns: EncodedColumns) -> list[Formula]:
         """Terms whose sum is the score."""
         terms: list[Formula] = [formula(self.bias)]
         words: list[Formula] = []
         for member, weight in zip(self.members, self.weights.tolist(), strict=True):
-            own = words if isinstance(member, WordModel) else terms
+            own = words if member.reads_texts else terms
             own += member.formula(columns, weight)
         if self.sparse is not None:
             # The terms count by the share of the evidence that a row has, the rest comes from single columns.
@@ -197,16 +188,15 @@ class Ensemble(Struct, frozen=True, eq=False):
             terms = [total(merge_terms(terms)) * share, rest * (formula(1.0) - share)]
         return merge_terms([*terms, *words])
 
-    @property
-    def reads_texts(self) -> bool:
+    def reads_texts(self, columns: EncodedColumns) -> bool:
         """Whether the scores depend on the words of a text, or on whether there is one."""
-        texts = self.sparse is not None and bool(self.sparse.presence[len(self.sparse.member.cuts.sizes) :].any())
-        return texts or any(isinstance(member, WordModel) for member in self.members)
+        texts = self.sparse is not None and bool(self.sparse.presence[len(columns.keys) :].any())
+        return texts or any(member.reads_texts for member in self.members)
 
     @property
     def pair_cells(self) -> int:
         """Numbers in tables of pairs of columns with a second parent."""
-        return sum(member.given.size for member in self.members if isinstance(member, Aode))
+        return sum(part.pair_cells for member in self.members for part in member.parts)
 
 
 AT_ONCE = 8192
@@ -317,10 +307,10 @@ def _fit_partial_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     bags = tuple(0 * bag for bag in row.bags)
     empty = EncodedRows(np.full_like(row.numbers, np.nan), np.zeros_like(row.codes), bags)
     for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
-        if isinstance(member, WordModel):
+        if member.reads_texts:
             start -= weight * member.scores(empty)[0]
     tables = log_tables(training.tables, terms) * each[:, None]
-    single = Additive(training.cuts, terms, training.scale, contrast_classes(np.vstack([start, tables])))
+    single = Member(start, (Tables(training.cuts, terms, tables),))
     return PartialRows(single, information / (usual or information.sum()))
 
 
@@ -339,7 +329,7 @@ def _column_gains(training: Training, held: Sequence[FoldScores], ensemble: Ense
     each, total = _fold_parts(training, held, ensemble)
     alone = [-(weights @ own) / weights.sum() for own in np.concatenate([part.single for part in held]).T]
     if texts:
-        words = next(name for name in held[0].members if isinstance(held[0].members[name], WordModel))
+        words = next(name for name in held[0].members if held[0].members[name].reads_texts)
         parts = _fold_parts(training, held, replace(ensemble, names=(words,), weights=np.ones(1)))[0][:, columns:]
         logs = [log_posteriors(parts[:, place] + shares) for place in range(texts)]
         alone += [_loss(log_posteriors(own * recipes.temper(own, labels, weights)), labels, weights) for own in logs]
@@ -356,7 +346,7 @@ def _fold_parts(training: Training, held: Sequence[FoldScores], ensemble: Ensemb
     each, totals = [], []
     for part in held:
         fold = replace(ensemble, members=tuple(part.members[name] for name in ensemble.names))
-        columns, shared = fold.parts(training.rows.take(part.ranked))
+        columns, shared = fold.split(training.rows.take(part.ranked))
         each.append(columns - columns.mean(axis=0))
         totals.append(shared + columns.sum(axis=1))
     return np.concatenate(each), np.concatenate(totals)

@@ -72,12 +72,15 @@ def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> 
     return LookUp(codes[0], np.vstack([whole, unknown]) if isinstance(codes[0], LevelCode) else whole)
 
 
-def standardise(scale: NumberScale, place: int, key: Key, most: float = LARGEST) -> Formula:
-    """Return a number, or its logarithm, in standard deviations from the mean, at most `most` on either side."""
-    floor, cell = float(scale.floor[place]), Cell(key)
-    sign = float(np.sign(floor))
-    value = log(largest([cell * sign, formula(abs(floor))])) * sign if floor else cell
-    return clip((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)
+def standardise(scale: NumberScale, columns: EncodedColumns, most: float = LARGEST) -> dict[Key, Formula]:
+    """Return numbers, or their logarithms, in standard deviations from the mean, at most `most` on either side."""
+    found: dict[Key, Formula] = {}
+    for place, column in enumerate(scale.columns.tolist()):
+        floor, key = float(scale.floor[place]), columns.keys[column]
+        sign = float(np.sign(floor))
+        value = log(largest([Cell(key) * sign, formula(abs(floor))])) * sign if floor else Cell(key)
+        found[key] = clip((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)
+    return found
 
 
 class AodeMean(Whole, Struct, frozen=True, eq=False):

@@ -1,10 +1,10 @@
-"""Members of the ensemble: naive Bayes tables, discriminant analysis, AODE, additive logistic model."""
+"""Members of the ensemble: sums of tables, slopes, normals, AODE and words; and the training rows that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -21,7 +21,6 @@ from softcount.classify.encode import (
 )
 from softcount.classify.features import Indicators, PairCounts, Terms
 from softcount.classify.formulas import AodeMean, column_code, look_up_terms, standardise
-from softcount.classify.logistic import expand_classes
 from softcount.core.formulas import (
     Apply,
     BlockDensity,
@@ -32,11 +31,12 @@ from softcount.core.formulas import (
     largest,
     log,
     normal_density,
+    scale_terms,
     unless_missing,
 )
 from softcount.core.special import log_of, log_sum_exp, times_log
+from softcount.families.answers import patterns
 from softcount.table.discretise import PointTable, by_class_each
-from softcount.table.schema import Key
 
 
 def log_class_shares(sizes: np.ndarray) -> np.ndarray:
@@ -44,154 +44,8 @@ def log_class_shares(sizes: np.ndarray) -> np.ndarray:
     return np.asarray(np.log((sizes + 0.5) / (sizes + 0.5).sum()))
 
 
-# Discriminant analysis: a normal distribution per class, its covariance shrunk towards simpler ones.
-
-IMAGINED = 2.0
-"""Prior rows of the common covariance in every class."""
-SMALLEST = 1e-6
-"""Least variance in any direction, in units of the columns' own."""
-
-
-class BlockMoments(Struct, frozen=True, eq=False):
-    """Weight, mean and sum of outer products of standardised numbers per class; missing values count as class means."""
-
-    scale: NumberScale
-    weights: np.ndarray
-    means: np.ndarray
-    products: np.ndarray
-
-    @classmethod
-    def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> BlockMoments:
-        scale = NumberScale.by_class(numbers, labels, weights, classes)
-        rows = scale.of(numbers)
-        width = numbers.shape[1]
-        means, products, sizes = np.zeros((classes, width)), np.zeros((classes, width, width)), np.zeros(classes)
-        for label in range(classes):
-            own, heavy = rows[labels == label], weights[labels == label]
-            there = ~np.isnan(own)
-            counted = heavy @ there
-            sums = heavy @ np.where(there, own, 0.0)
-            means[label] = sums / np.where(counted > 0, counted, 1.0)
-            apart = np.where(there, own - means[label], 0.0)
-            products[label] = (apart * heavy[:, None]).T @ apart
-            sizes[label] = heavy.sum()
-        return cls(scale, sizes, means, products)
-
-    def shrunk(self, tied: float, straight: float) -> ShrunkBlock:
-        """Normals with a share `tied` of the common covariance, their correlations reduced by the share `straight`."""
-        common = self.products.sum(axis=0) / max(float(self.weights.sum()), 1.0)
-        own = (self.products + IMAGINED * common) / (self.weights + IMAGINED)[:, None, None]
-        found = (1.0 - tied) * own + tied * common
-        found = (1.0 - straight) * found
-        diagonal = np.arange(found.shape[1])
-        found[:, diagonal, diagonal] /= 1.0 - straight
-        found[:, diagonal, diagonal] += SMALLEST
-        return ShrunkBlock(self.scale, self.means, found)
-
-
-class ShrunkBlock(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
-    """Means and covariances of the classes in standardised units; missing numbers are integrated out."""
-
-    scale: NumberScale
-    means: np.ndarray
-    covariances: np.ndarray
-
-    def scores(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x classes) log-densities up to a constant."""
-        found = np.zeros((len(numbers), len(self.means)))
-        for rows, columns, part in self._patterns(numbers):
-            own, constants = part._complete(numbers[np.ix_(rows, columns)])
-            found[rows] = own.sum(axis=2).T + constants
-        return found
-
-    def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) contributions of the numbers, and (rows x classes) what no number adds.
-
-        A product of two deviations is shared equally by their columns.
-        """
-        found = np.zeros((*numbers.shape, len(self.means)))
-        rest = np.zeros((len(numbers), len(self.means)))
-        for rows, columns, part in self._patterns(numbers):
-            own, constants = part._complete(numbers[np.ix_(rows, columns)])
-            found[np.ix_(rows, columns)] = own.transpose(1, 2, 0)
-            rest[rows] = constants
-        return found, rest
-
-    def formula(self, keys: tuple[Key, ...], weight: float) -> list[Formula]:
-        form = {"mean": self.means, "covariance": self.covariances}
-        cells = tuple(standardise(self.scale, place, key) for place, key in enumerate(keys))
-        return [BlockDensity(form, keys, cells) * weight] if keys else []
-
-    def _patterns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, ShrunkBlock]]:
-        """Rows with the same known columns, and the block of these columns."""
-        there = ~np.isnan(numbers)
-        if there.all():
-            yield np.arange(len(numbers)), np.arange(numbers.shape[1]), self
-            return
-        patterns, which = np.unique(there, axis=0, return_inverse=True)
-        for place, pattern in enumerate(patterns):
-            columns = np.flatnonzero(pattern)
-            if len(columns):
-                kept = self.covariances[:, columns[:, None], columns]
-                part = ShrunkBlock(self.scale.select(columns), self.means[:, columns], kept)
-                yield np.flatnonzero(which.ravel() == place), columns, part
-
-    def _complete(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(classes x rows x columns) contributions of the numbers, and (classes) constants."""
-        apart = self.scale.of(numbers) - self.means[:, None]
-        roots = np.linalg.cholesky(self.covariances)
-        constants = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        return -0.5 * apart * np.linalg.solve(self.covariances, apart.mT).mT, constants
-
-
-class SeparateNormals(Struct, frozen=True, eq=False, tag_field="kind", tag="normals"):
-    """A normal for every number and class in standardised units; a missing number adds nothing."""
-
-    scale: NumberScale
-    means: np.ndarray  # (classes x numbers)
-    variances: np.ndarray
-
-    @classmethod
-    def of(cls, numbers: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> SeparateNormals:
-        """Every class gets one prior row of the common variance."""
-        scale = NumberScale.by_class(numbers, labels, weights, classes)
-        rows = scale.of(numbers)
-        there = ~np.isnan(rows)
-        filled = np.where(there, rows, 0.0)
-        own = np.where(labels[:, None] == np.arange(classes), weights[:, None], 0.0).T  # (classes x rows)
-        counted = own @ there
-        means = own @ filled / np.where(counted > 0, counted, 1.0)
-        squares = own @ np.where(there, (filled - means[labels]) ** 2, 0.0)
-        common = squares.sum(axis=0) / np.maximum(counted.sum(axis=0), 1.0)
-        return cls(scale, means, (squares + common) / (counted + 1.0) + SMALLEST)
-
-    def scores(self, numbers: np.ndarray) -> np.ndarray:
-        """(rows x classes) log-densities up to a constant."""
-        rows = self.scale.of(numbers)
-        there, precision = ~np.isnan(rows), 1.0 / self.variances
-        filled = np.where(there, rows, 0.0)
-        squares = filled**2 @ precision.T - 2.0 * filled @ (self.means * precision).T
-        return np.asarray(-0.5 * (squares + there @ (self.means**2 * precision + np.log(self.variances)).T))
-
-    def parts(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) contributions of the numbers, and (rows x classes) zeros."""
-        rows = self.scale.of(numbers)[:, :, None]
-        found = -0.5 * ((rows - self.means.T) ** 2 / self.variances.T + np.log(self.variances.T))
-        return np.where(np.isnan(rows), 0.0, found), np.zeros((len(numbers), len(self.means)))
-
-    def formula(self, keys: tuple[Key, ...], weight: float) -> list[Formula]:
-        deviations = np.sqrt(self.variances)
-        bells = [
-            normal_density(standardise(self.scale, place, key), self.means[:, place], deviations[:, place])
-            for place, key in enumerate(keys)
-        ]
-        return [unless_missing(key, bell * weight) for key, bell in zip(keys, bells, strict=True)]
-
-
 # Training rows, with what several members share: bins, codes, counts of pairs.
 
-FARTHEST = 6.0
-"""Deviations from the mean at which a slope stops adding."""
 MOST_JOINT = 64
 """Classes times bins of a partner within which a number is discretised."""
 LEAST_GAIN = 0.01
@@ -227,6 +81,11 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     def sizes(self) -> np.ndarray:
         """The weight of the rows of each class."""
         return np.bincount(self.labels, self.weights, minlength=self.classes)
+
+    @cached_property
+    def class_weights(self) -> np.ndarray:
+        """(classes x rows) the weights of the rows of each class, 0 for other rows."""
+        return np.where(self.labels == np.arange(self.classes)[:, None], self.weights, 0.0)
 
     @cached_property
     def shares(self) -> np.ndarray:
@@ -336,11 +195,12 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def scale(self) -> NumberScale:
         numbers = self.rows.numbers
-        return NumberScale(np.zeros(numbers.shape[1]), *column_moments(numbers, self.weights))
+        columns = np.arange(numbers.shape[1])
+        return NumberScale(columns, np.zeros(len(columns)), *column_moments(numbers, self.weights))
 
     @cached_property
     def moments(self) -> BlockMoments:
-        return BlockMoments.of(self.rows.numbers[:, self.smooth], self.labels, self.weights, self.classes)
+        return BlockMoments.of(self, self.smooth)
 
     @cached_property
     def rarity(self) -> WordScale:
@@ -359,106 +219,217 @@ def log_tables(counts: np.ndarray, terms: Terms, concentration: float | np.ndarr
     return np.vstack([np.zeros(counts.shape[1]), np.log(counts[1:] + even) - np.log(totals + each)])
 
 
-# Members. Each scores rows and splits its scores by column.
+# Parts of members. Each scores rows and splits its scores by column.
+
+FARTHEST = 6.0
+"""Deviations from the mean at which a slope stops adding."""
+PRIOR_ROWS = 2.0
+"""Prior rows of the common covariance in every class."""
+LEAST_VARIANCE = 1e-6
+"""Least variance in any direction, in units of the columns' own."""
 
 
 def indicators(cuts: Binning, terms: Terms, rows: EncodedRows) -> Indicators:
     return rows.cached((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
 
-def clip_deviations(scale: NumberScale, numbers: np.ndarray) -> np.ndarray:
-    """(rows x numbers) deviations, 0 if missing, bounded so that an outlier does not decide alone."""
-    return np.asarray(np.nan_to_num(np.clip(scale.of(numbers), -FARTHEST, FARTHEST), nan=0.0))
+class Part(Struct, frozen=True, eq=False, tag_field="kind"):
+    """A part of a member's log-posterior, to which a missing cell adds nothing."""
+
+    reads_texts: ClassVar[bool] = False
+
+    @property
+    def by_column(self) -> bool:
+        """Whether the part is a sum over columns."""
+        return True
+
+    @property
+    def pair_cells(self) -> int:
+        """Numbers in tables of pairs of columns with a second parent."""
+        return 0
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x classes) scores up to a constant."""
+        raise NotImplementedError
+
+    def split(self, rows: EncodedRows, found: np.ndarray) -> np.ndarray | float:
+        """Add the contributions of the columns to `found` (rows x columns x classes); return what no column adds."""
+        raise NotImplementedError
+
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
+        """Terms whose sum is the score."""
+        raise NotImplementedError
 
 
-class Additive(Struct, frozen=True, eq=False, tag_field="kind", tag="tables"):
-    """The additive logistic model: a table per column and for some pairs, and a slope per number.
-
-    The first row of `coefficients` is the intercept, then come the tables, then the slopes; of two classes there is one
-    column, for the second against the first.
-    """
+class Tables(Part, frozen=True, eq=False, tag="tables"):
+    """A table for each of some columns and pairs of columns; the first row of `values` is for missing cells."""
 
     cuts: Binning
     terms: Terms
-    scale: NumberScale
-    coefficients: np.ndarray
+    values: np.ndarray  # (cells x classes)
 
     @property
     def by_column(self) -> bool:
         return all(len(term) == 1 for term in self.terms.columns)
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        tables, slopes = np.split(self.coefficients[1:], [self.terms.width])
-        found = indicators(self.cuts, self.terms, rows).product(tables) + self._numbers(rows) @ slopes
-        return expand_classes(found + self.coefficients[0])
+        return indicators(self.cuts, self.terms, rows).product(self.values)
 
-    def _numbers(self, rows: EncodedRows) -> np.ndarray:
-        if len(self.coefficients) == 1 + self.terms.width:
-            return np.zeros((len(rows), 0))
-        return rows.cached((self.scale,), lambda: clip_deviations(self.scale, rows.numbers))
-
-    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+    def split(self, rows: EncodedRows, found: np.ndarray) -> float:
         """The contribution of a pair is shared equally by its columns."""
-        coefficients = expand_classes(self.coefficients)
-        width = len(self.cuts.sizes)
-        found = np.zeros((len(rows), width, coefficients.shape[1]))
-        places = self.terms.places(self.cuts.codes(rows))
-        for place, term in enumerate(self.terms.columns):
-            own = coefficients[1 + places[:, place]] / len(term)
+        for term, places in zip(self.terms.columns, indicators(self.cuts, self.terms, rows).places, strict=True):
             for column in term:
-                found[:, column] += own
-        numbers = self._numbers(rows)
-        for column in range(numbers.shape[1]):
-            found[:, column] += numbers[:, column, None] * coefficients[1 + self.terms.width + column]
-        return found, np.tile(coefficients[0], (len(rows), 1))
+                found[:, column] += self.values[places] / len(term)
+        return 0.0
 
-    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
-        coefficients = weight * expand_classes(self.coefficients)
-        found = [formula(coefficients[0]), *look_up_terms(columns, self.cuts, self.terms, coefficients[1:])]
-        for place, slope in enumerate(coefficients[1 + self.terms.width :]):
-            key = columns.keys[place]
-            found.append(unless_missing(key, standardise(self.scale, place, key, FARTHEST) * slope))
-        return found
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
+        return look_up_terms(columns, self.cuts, self.terms, self.values)
 
 
-class NormalsAndTables(Struct, frozen=True, eq=False, tag_field="kind", tag="block"):
-    """Some numbers as normals, correlated or not, and every other column as a table."""
+class Slopes(Part, frozen=True, eq=False, tag="slopes"):
+    """A slope for every number, whose deviations are bounded so that an outlier does not decide alone."""
 
-    cuts: Binning
-    terms: Terms
-    tables: np.ndarray  # (cells x classes) log-probabilities
-    columns: np.ndarray  # the numbers of the block
-    block: ShrunkBlock | SeparateNormals
-    shares: np.ndarray
+    scale: NumberScale
+    values: np.ndarray  # (numbers x classes)
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        return np.asarray(self.scale.bounded(rows, FARTHEST) @ self.values)
+
+    def split(self, rows: EncodedRows, found: np.ndarray) -> float:
+        found[:, self.scale.columns] += self.scale.bounded(rows, FARTHEST)[:, :, None] * self.values
+        return 0.0
+
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
+        cells = standardise(self.scale, columns, FARTHEST).items()
+        return [unless_missing(key, cell * slope) for (key, cell), slope in zip(cells, self.values, strict=True)]
+
+
+class Normals(Part, frozen=True, eq=False, tag="normals"):
+    """A normal distribution for every number and class, in standardised units."""
+
+    scale: NumberScale
+    means: np.ndarray  # (classes x numbers)
+    variances: np.ndarray
+
+    @classmethod
+    def estimate(cls, training: Training, columns: np.ndarray) -> Normals:
+        """Every class gets one prior row of the common variance."""
+        scale = NumberScale.by_class(training.rows, columns, training.labels, training.class_weights)
+        rows = scale.of(training.rows)
+        there = ~np.isnan(rows)
+        filled = np.where(there, rows, 0.0)
+        counted = training.class_weights @ there
+        means = training.class_weights @ filled / np.where(counted > 0, counted, 1.0)
+        squares = training.class_weights @ np.where(there, (filled - means[training.labels]) ** 2, 0.0)
+        common = squares.sum(axis=0) / np.maximum(counted.sum(axis=0), 1.0)
+        return cls(scale, means, (squares + common) / (counted + 1.0) + LEAST_VARIANCE)
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        cells = self.scale.of(rows)
+        there, precision = ~np.isnan(cells), 1.0 / self.variances
+        filled = np.where(there, cells, 0.0)
+        squares = filled**2 @ precision.T - 2.0 * filled @ (self.means * precision).T
+        return np.asarray(-0.5 * (squares + there @ (self.means**2 * precision + np.log(self.variances)).T))
+
+    def split(self, rows: EncodedRows, found: np.ndarray) -> float:
+        cells = self.scale.of(rows)[:, :, None]
+        own = -0.5 * ((cells - self.means.T) ** 2 / self.variances.T + np.log(self.variances.T))
+        found[:, self.scale.columns] += np.where(np.isnan(cells), 0.0, own)
+        return 0.0
+
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
+        parameters = zip(self.means.T, np.sqrt(self.variances.T), strict=True)
+        return [
+            unless_missing(key, normal_density(cell, *own))
+            for (key, cell), own in zip(standardise(self.scale, columns).items(), parameters, strict=True)
+        ]
+
+
+class BlockMoments(Struct, frozen=True, eq=False):
+    """Weight, mean and sum of outer products of standardised numbers per class; missing values count as class means."""
+
+    scale: NumberScale
+    weights: np.ndarray
+    means: np.ndarray
+    products: np.ndarray
+
+    @classmethod
+    def of(cls, training: Training, columns: np.ndarray) -> BlockMoments:
+        scale = NumberScale.by_class(training.rows, columns, training.labels, training.class_weights)
+        rows, width, classes = scale.of(training.rows), len(columns), training.classes
+        means, products = np.zeros((classes, width)), np.zeros((classes, width, width))
+        for label in range(classes):
+            own, heavy = rows[training.labels == label], training.weights[training.labels == label]
+            there = ~np.isnan(own)
+            counted = heavy @ there
+            sums = heavy @ np.where(there, own, 0.0)
+            means[label] = sums / np.where(counted > 0, counted, 1.0)
+            apart = np.where(there, own - means[label], 0.0)
+            products[label] = (apart * heavy[:, None]).T @ apart
+        return cls(scale, training.sizes, means, products)
+
+    def shrink(self, tied: float, straight: float) -> Multinormal:
+        """Normals with a share `tied` of the common covariance, their correlations reduced by the share `straight`."""
+        common = self.products.sum(axis=0) / max(float(self.weights.sum()), 1.0)
+        own = (self.products + PRIOR_ROWS * common) / (self.weights + PRIOR_ROWS)[:, None, None]
+        found = (1.0 - tied) * own + tied * common
+        found = (1.0 - straight) * found
+        diagonal = np.arange(found.shape[1])
+        found[:, diagonal, diagonal] /= 1.0 - straight
+        found[:, diagonal, diagonal] += LEAST_VARIANCE
+        return Multinormal(self.scale, self.means, found)
+
+
+class Multinormal(Part, frozen=True, eq=False, tag="multinormal"):
+    """Discriminant analysis: means and covariances of the classes in standardised units."""
+
+    scale: NumberScale
+    means: np.ndarray
+    covariances: np.ndarray
 
     @property
     def by_column(self) -> bool:
-        return isinstance(self.block, SeparateNormals)
+        return False
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        own = indicators(self.cuts, self.terms, rows).product(self.tables)
-        return np.asarray(self.block.scores(rows.numbers[:, self.columns]) + own + self.shares)
+        """Missing numbers are integrated out."""
+        found = np.zeros((len(rows), len(self.means)))
+        for places, _, own, rest in self._patterns(rows):
+            found[places] = own.sum(axis=2).T + rest
+        return found
 
-    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        found = np.zeros((len(rows), len(self.cuts.sizes), len(self.shares)))
-        own, rest = self.block.parts(rows.numbers[:, self.columns])
-        found[:, self.columns] = own
-        places = self.terms.places(self.cuts.codes(rows))
-        for place, (column,) in enumerate(self.terms.columns):
-            found[:, column] += self.tables[places[:, place]]
-        return found, rest + self.shares
+    def split(self, rows: EncodedRows, found: np.ndarray) -> np.ndarray:
+        """A product of two deviations is shared equally by their columns."""
+        shared = np.zeros((len(rows), len(self.means)))
+        for places, columns, own, rest in self._patterns(rows):
+            found[places[:, None], self.scale.columns[columns]] += own.transpose(1, 2, 0)
+            shared[places] = rest
+        return shared
 
-    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
-        tables = look_up_terms(columns, self.cuts, self.terms, weight * self.tables)
-        keys = tuple(columns.keys[place] for place in self.columns.tolist())
-        return [formula(weight * self.shares), *tables, *self.block.formula(keys, weight)]
+    def _patterns(self, rows: EncodedRows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Rows with the same known numbers, and these numbers; their (classes x rows x numbers) contributions, and
+        (classes) constants.
+        """
+        cells = self.scale.of(rows)
+        for places, present in patterns(~np.isnan(cells)):
+            columns = np.flatnonzero(present)
+            covariances = self.covariances[:, columns[:, None], columns]
+            apart = cells[places[:, None], columns] - self.means[:, None, columns]
+            roots = np.linalg.cholesky(covariances)
+            rest = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+            yield places, columns, -0.5 * apart * np.linalg.solve(covariances, apart.mT).mT, rest
+
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
+        cells = standardise(self.scale, columns)
+        form = {"mean": self.means, "covariance": self.covariances}
+        return [BlockDensity(form, tuple(cells), tuple(cells.values()))] if cells else []
 
 
-class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
+class Aode(Part, frozen=True, eq=False, tag="AODE"):
     """Log-probabilities of AODE: `shares` (classes), `alone` (classes x cells), `given` (classes x cells x cells of the
     parent).
 
-    Missing cells add nothing, and a missing column is no parent.
+    A missing column is no parent.
     """
 
     cuts: Binning
@@ -494,6 +465,10 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
     def by_column(self) -> bool:
         return False
 
+    @property
+    def pair_cells(self) -> int:
+        return self.given.size
+
     def joint_scores(self, codes: np.ndarray) -> np.ndarray:
         """(rows x parents x classes) log-probability of class and row under every parent; -inf if it is missing."""
         cells = self.terms.indicators(codes)
@@ -515,15 +490,12 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
         mean = log_sum_exp(stars, axis=1) - np.log(np.maximum(there, 1))[:, None]
         return np.where((there > 0)[:, None], mean, alone)
 
-    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
-
-        The logarithm of a sum is the mean of the terms' logarithms, weighted by their shares of the sum, plus the
+    def split(self, rows: EncodedRows, found: np.ndarray) -> np.ndarray:
+        """The logarithm of a sum is the mean of the terms' logarithms, weighted by their shares of the sum, plus the
         entropy of these shares, which belongs to no column.
         """
         codes = self.cuts.codes(rows)
         stars, places = self.joint_scores(codes), self.terms.places(codes)
-        found = np.zeros((len(codes), len(self.terms.sizes), len(self.shares)))
         rest = np.tile(self.shares, (len(codes), 1))
         some = np.flatnonzero((places > 0).any(axis=1))
         columns = np.array([column for (column,) in self.terms.columns], dtype=np.intp)
@@ -531,83 +503,87 @@ class Aode(Struct, frozen=True, eq=False, tag_field="kind", tag="stars"):
         for label, (alone, given) in enumerate(zip(self.alone, self.given, strict=True)):
             own = shares[:, :, label]
             each = given[here[:, :, None], here[:, None, :]]  # (rows x columns x parents)
-            found[some[:, None], columns, label] = alone[here] * own + np.einsum("rcp,rp->rc", each, own)
+            found[some[:, None], columns, label] += alone[here] * own + np.einsum("rcp,rp->rc", each, own)
             rest[some, label] -= times_log(own).sum(axis=1) + np.log((here > 0).sum(axis=1))
-        return found, rest
+        return rest
 
-    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
         codes = tuple(column_code(columns, column, self.cuts) for (column,) in self.terms.columns)
-        return [AodeMean(codes, self.terms, self.shares, self.alone, self.given) * weight]
-
-
-# A member for text columns.
+        return [AodeMean(codes, self.terms, self.shares, self.alone, self.given)]
 
 
 SHORTEST = 0.25
 """The square of a document's length, below any that has a word: what weighs least is log(2) squared, or .48."""
 
 
-class WordModel(Struct, frozen=True, eq=False, tag_field="kind", tag="words"):
-    """A coefficient for every word of every text and for the lengths of the texts.
-
-    The first row of `coefficients` is the intercept, then come the columns of all bags, then the lengths; of two
-    classes there is one column, for the second against the first.
-    """
+class Words(Part, frozen=True, eq=False, tag="words"):
+    """A coefficient for every word of every text and for the lengths of the texts."""
 
     scale: WordScale
-    coefficients: np.ndarray
+    words: np.ndarray  # (columns of all bags x classes)
+    lengths: np.ndarray  # (texts x classes)
 
-    @property
-    def by_column(self) -> bool:
-        return True
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return self.coefficients[1 + self.scale.width :]
+    reads_texts: ClassVar[bool] = True
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        words = self.scale.words(rows) @ self.coefficients[1 : 1 + self.scale.width]
-        return expand_classes(np.asarray(words) + self.scale.lengths(rows) @ self.lengths + self.coefficients[0])
+        return np.asarray(self.scale.words(rows) @ self.words + self.scale.lengths(rows) @ self.lengths)
 
-    def parts(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """Contributions of the texts; those of other columns are 0."""
-        lengths, first = self.scale.lengths(rows), rows.plain_columns
-        found = np.zeros((len(rows), first + len(rows.bags), len(expand_classes(self.coefficients[:1])[0])))
-        each = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])
-        for text, (bag, own) in enumerate(zip(rows.bags, each, strict=True)):
+    def split(self, rows: EncodedRows, found: np.ndarray) -> float:
+        lengths = self.scale.lengths(rows)
+        for text, (bag, own) in enumerate(zip(rows.bags, self.scale.of_each(self.words), strict=True)):
             words = np.asarray(self.scale.weighed(text, bag) @ own)
-            found[:, first + text] = expand_classes(words + lengths[:, text, None] * self.lengths[text])
-        return found, np.tile(expand_classes(self.coefficients[:1]), (len(rows), 1))
+            found[:, rows.plain_columns + text] += words + lengths[:, text, None] * self.lengths[text]
+        return 0.0
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
         """(cells x classes) contribution of each cell of a text's bag."""
-        own = self.scale.of_each(self.coefficients[1 : 1 + self.scale.width])[text]
-        return expand_classes(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
+        own = self.scale.of_each(self.words)[text]
+        return np.asarray(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
 
-    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
-        scale = self.scale
-        found: list[Formula] = [formula(weight * expand_classes(self.coefficients[:1])[0])]
-        each = scale.of_each(expand_classes(self.coefficients)[1 : 1 + scale.width])
+    def formula(self, columns: EncodedColumns) -> list[Formula]:
+        scale, found = self.scale, list[Formula]()
         for place, key in enumerate(columns.texts):
-            factors, coefficients = scale.factors[place][1:, None], weight * each[place][1:]
+            factors, coefficients = scale.factors[place][1:, None], scale.of_each(self.words)[place][1:]
             if scale.counts:
                 found.append(LookUp(WordsCode(key, "times"), coefficients * factors))
                 continue
             words = LookUp(WordsCode(key, "log"), coefficients * factors)
             squares = largest([LookUp(WordsCode(key, "square"), factors**2), formula(SHORTEST)])
             found.append(words * Apply("exp", (log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
-            slopes = weight * expand_classes(self.lengths)[place]
-            if slopes.any():
-                words = LookUp(WordsCode(key, "times"), (scale.factors[place][1:, None] > 0).astype(np.float64))
+            if self.lengths[place].any():
+                words = LookUp(WordsCode(key, "times"), (factors > 0).astype(np.float64))
                 length = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])
-                found.append(unless_missing(key, length * slopes))
+                found.append(unless_missing(key, length * self.lengths[place]))
         return found
 
 
-Member = Additive | NormalsAndTables | Aode | WordModel
-"""A fitted member.
+class Member(Struct, frozen=True, eq=False):
+    """A fitted member of the ensemble: a bias for every class plus the sum of some parts."""
 
-`by_column`: the model is a sum over columns. `scores(rows)`: (rows x classes) log-posteriors up to a constant.
-`parts(rows)`: (rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds.
-`formula(columns, weight)`: terms whose sum is `weight` times the scores.
-"""
+    bias: np.ndarray
+    parts: tuple[Tables | Slopes | Normals | Multinormal | Aode | Words, ...]
+
+    @property
+    def by_column(self) -> bool:
+        return all(part.by_column for part in self.parts)
+
+    @property
+    def reads_texts(self) -> bool:
+        return any(part.reads_texts for part in self.parts)
+
+    def scores(self, rows: EncodedRows) -> np.ndarray:
+        """(rows x classes) log-posteriors up to a constant."""
+        return np.asarray(sum((part.scores(rows) for part in self.parts), self.bias))
+
+    def split(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds."""
+        found = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
+        rest = np.tile(self.bias, (len(rows), 1))
+        for part in self.parts:
+            rest += part.split(rows, found)
+        return found, rest
+
+    def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
+        """Terms whose sum is `weight` times the scores."""
+        terms = (term for part in self.parts for term in part.formula(columns))
+        return scale_terms([formula(self.bias), *terms], weight)

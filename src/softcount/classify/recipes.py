@@ -11,18 +11,8 @@ from msgspec import Struct
 
 from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.features import DENSE_CELLS, MOST_CORRELATED, Features, Terms
-from softcount.classify.logistic import LogisticProblem, LogisticProblems, contrast_classes
-from softcount.classify.members import (
-    Additive,
-    Aode,
-    Member,
-    NormalsAndTables,
-    SeparateNormals,
-    Training,
-    WordModel,
-    clip_deviations,
-    log_tables,
-)
+from softcount.classify.logistic import LogisticProblem, LogisticProblems, expand_classes
+from softcount.classify.members import FARTHEST, Aode, Member, Normals, Slopes, Tables, Training, Words, log_tables
 from softcount.core.special import softmax_rows
 
 LARGEST = 3.0
@@ -218,10 +208,10 @@ def _fit_naive_bayes(training: Training, settings: Settings) -> Iterator[Member]
     numbers = np.arange(rows.numbers.shape[1] if measured is None else measured)
     cuts = Binning.by_value(rows, len(numbers), training.levels)
     terms, codes = Terms.single(cuts.sizes), cuts.codes(rows)
-    normals = SeparateNormals.of(rows.numbers[:, numbers], training.labels, training.weights, training.classes)
-    tables = log_tables(training.count_cells(terms, codes), terms, terms.widths)
+    normals = Normals.estimate(training, numbers)
+    tables = Tables(cuts, terms, log_tables(training.count_cells(terms, codes), terms, terms.widths))
     for _ in settings:
-        yield NormalsAndTables(cuts, terms, tables, numbers, normals, training.shares)
+        yield Member(training.shares, (normals, tables))
 
 
 def _weighted_settings(training: Training) -> Settings:
@@ -238,7 +228,7 @@ def _fit_weighted_naive_bayes(training: Training, settings: Settings) -> Iterato
         found = fit_weights(parts, training.labels[some], training.weights[some], none, penalty)
         each = np.concatenate([[0.0], np.repeat(found.weights, training.terms.widths)])
         tables = log_tables(training.tables, training.terms) * each[:, None]
-        yield Additive(training.cuts, training.terms, training.scale, contrast_classes(np.vstack([found.bias, tables])))
+        yield Member(found.bias, (Tables(training.cuts, training.terms, tables),))
 
 
 def sample_rows(training: Training) -> np.ndarray:
@@ -264,7 +254,7 @@ def leave_one_out(training: Training, some: np.ndarray) -> np.ndarray:
 
 def _fit_additive(
     trainings: Sequence[Training], penalties: Settings, paired: bool = False
-) -> Iterator[tuple[Additive, ...]]:
+) -> Iterator[tuple[Member, ...]]:
     """Additive logistic models for each penalty, of single columns and slopes or also of pairs of columns.
 
     With pairs, the penalty of single columns and of slopes is at most MOST_SINGLE_PENALTY.
@@ -278,7 +268,7 @@ def _fit_additive(
     for training, own in zip(trainings, terms, strict=True):
         ones = own.indicators(training.codes)
         wide = ones.dense() if len(training.labels) * own.width <= DENSE_CELLS else ones.matrix
-        numbers = clip_deviations(training.scale, training.rows.numbers)
+        numbers = training.scale.bounded(training.rows, FARTHEST)
         features = Features(wide, numbers, min(MOST_CORRELATED, training.terms.width))
         problems.append(LogisticProblem(features, training.labels, training.weights, training.classes))
         pair = np.zeros(own.width + training.rows.numbers.shape[1], dtype=bool)
@@ -287,10 +277,12 @@ def _fit_additive(
     most = MOST_SINGLE_PENALTY if paired else np.inf
     paths = ([np.where(pair, x, min(x, most)) for pair in penalty_of] for x in penalties)
     for found in LogisticProblems(tuple(problems)).path(paths):
-        yield tuple(
-            Additive(training.cuts, own, training.scale, coefficients)
-            for training, own, coefficients in zip(trainings, terms, found, strict=True)
-        )
+        members = []
+        for training, own, coefficients in zip(trainings, terms, map(expand_classes, found), strict=True):
+            tables, slopes = np.split(coefficients[1:], [own.width])
+            parts = Tables(training.cuts, own, tables), Slopes(training.scale, slopes)
+            members.append(Member(coefficients[0], parts))
+        yield tuple(members)
 
 
 def _pair_settings(training: Training) -> Settings:
@@ -323,15 +315,15 @@ def _fit_discriminant(training: Training, settings: Settings) -> Iterator[Member
     """A normal distribution of the numbers per class, shrunk to the common covariance and to its diagonal."""
     whole, smooth = training.terms, set(training.smooth.tolist())
     terms, cells = whole.select(place for place, (column,) in enumerate(whole.columns) if column not in smooth)
-    tables = log_tables(training.tables[cells], terms)
+    tables = Tables(training.cuts, terms, log_tables(training.tables[cells], terms))
     for tied, straight in settings:
-        block = training.moments.shrunk(tied, straight)
-        yield NormalsAndTables(training.cuts, terms, tables, training.smooth, block, training.shares)
+        yield Member(training.shares, (training.moments.shrink(tied, straight), tables))
 
 
 def _fit_aode(training: Training, settings: Settings) -> Iterator[Member]:
     for concentration in settings:
-        yield Aode.estimate(training.cuts, training.pairs, training.sizes, concentration)
+        stars = Aode.estimate(training.cuts, training.pairs, training.sizes, concentration)
+        yield Member(np.zeros(training.classes), (stars,))
 
 
 # Members for text columns.
@@ -342,7 +334,7 @@ MOST_WORK = 1 << 27
 """Words of all documents times classes that these are learned from; of more documents a part, evenly spaced."""
 
 
-def _fit_word_shares(training: Training, priors: Settings, counts: bool = False) -> Iterator[WordModel]:
+def _fit_word_shares(training: Training, priors: Settings, counts: bool = False) -> Iterator[Member]:
     """Log-shares of the words in every class, less their mean over the classes, with pseudo-counts `priors`.
 
     Words weigh by tf-idf, or with `counts` as much as they are counted.
@@ -357,7 +349,7 @@ def _fit_word_shares(training: Training, priors: Settings, counts: bool = False)
             found[factors > 0] = each - each.mean(axis=1, keepdims=True)
             logs.append(found)
         lengths = np.zeros((len(totals), training.classes))
-        yield WordModel(scale, contrast_classes(np.vstack([training.shares, *logs, lengths])))
+        yield Member(training.shares, (Words(scale, np.vstack(logs), lengths),))
 
 
 def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Member]:
@@ -375,10 +367,10 @@ def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Membe
     features = Features(words, scale.own_lengths(training.rows, training.weights)[places], most_correlated=1)
     problem = LogisticProblems((LogisticProblem(features, some.labels, some.weights, training.classes),))
     for (found,) in problem.path([np.full(features.width, penalty)] for penalty in settings):
-        whole = np.zeros((1 + scale.width + len(scale.factors), found.shape[1]))
-        whole[0], whole[1 + scale.width :] = found[0], found[2 + len(kept) :]
-        whole[1 + kept] = found[2 : 2 + len(kept)]
-        yield WordModel(scale, whole)
+        bias, coefficients, lengths = np.split(expand_classes(found), [1, 2 + len(kept)])
+        whole = np.zeros((scale.width, training.classes))
+        whole[kept] = coefficients[1:]
+        yield Member(bias[0], (Words(scale, whole, lengths),))
 
 
 RECIPES: dict[str, Recipe] = {

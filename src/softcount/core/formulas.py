@@ -6,7 +6,7 @@ language.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
@@ -229,6 +229,13 @@ def merge_terms(terms: Sequence[Formula]) -> list[Formula]:
             others.append(term)
     looked = [LookUp(own[0].code, clamp(np.sum([one.table for one in own], axis=0))) for own in tables.values()]
     return [formula(sum(numbers, np.zeros(1))), *looked, *others]
+
+
+def scale_terms(terms: Iterable[Formula], weight: float) -> list[Formula]:
+    """Multiply the terms of a sum, tables by their entries."""
+    return [
+        LookUp(term.code, clamp(weight * term.table)) if isinstance(term, LookUp) else term * weight for term in terms
+    ]
 
 
 def walk(of: Formula | Test) -> Iterator[Formula | Test]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from softcount.classify.aode import MOST_BYTES, bin_columns, pair_bytes, terms_of_all
 from softcount.classify.encode import Binning, EncodedColumns, NumberScale
 from softcount.classify.features import Terms
-from softcount.classify.members import Additive, Aode, Member, NormalsAndTables, ShrunkBlock, WordModel
+from softcount.classify.members import Aode, Member, Multinormal, Normals, Slopes, Tables, Words
 from softcount.classify.recipes import ALL_RECIPES, LARGEST
 from softcount.errors import ModelFileError
 from softcount.files.codec import Arrays, Document, decode, finite_array, key_of, require
@@ -71,59 +71,68 @@ def _check_ensemble(found: EnsembleScorer, model: ClassModel) -> EnsembleScorer:
     if ensemble.sparse is not None:
         own, presence = ensemble.sparse.member, ensemble.sparse.presence
         _check_member(own, columns, words, classes)
-        sound = own.by_column and (finite_array(presence, (len(own.cuts.sizes) + len(words),), ENSEMBLE) >= 0).all()
+        sound = own.by_column and (finite_array(presence, (len(columns.keys) + len(words),), ENSEMBLE) >= 0).all()
         require(sound, "what scores rows with few cells makes no sense.")
     return replace(found, ensemble=ensemble)
 
 
 def _check_member(member: Member, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
-    scores = 1 if classes == 2 else classes
-    if isinstance(member, WordModel):
-        scale, widths = member.scale, [1 + own for own in words]
-        require(0 < len(widths) == len(scale.factors), "its words are not those of its texts.")
-        for factors, width in zip(scale.factors, widths, strict=True):
-            require((finite_array(factors, (width,), ENSEMBLE) >= 0).all(), "what its words weigh makes no sense.")
-        finite_array(scale.middle, (len(widths),), ENSEMBLE)
-        _check_positive(scale.spread, (len(widths),))
-        finite_array(member.coefficients, (1 + sum(widths) + len(widths), scores), ENSEMBLE)
-        return
-    numbers, cuts = len(member.cuts.edges), member.cuts
-    sizes = (*(len(edges) + 1 for edges in cuts.edges), *columns.sizes)
-    require(numbers == columns.numbers and cuts.sizes == sizes, "its cuts are not those of its columns.")
-    _check_edges(cuts.edges)
-    if isinstance(member, Additive):
-        _check_terms(member.terms, member.cuts, 2)
-        _check_scale(member.scale, numbers)
-        lined = len(member.coefficients) > 1 + member.terms.width
-        finite_array(member.coefficients, (1 + member.terms.width + (numbers if lined else 0), scores), ENSEMBLE)
-    elif isinstance(member, Aode):
-        _check_terms(member.terms, member.cuts, 1)
-        width = member.terms.width
-        finite_array(member.shares, (classes,), ENSEMBLE)
-        finite_array(member.alone, (classes, width), ENSEMBLE)
-        finite_array(member.given, (classes, width, width), ENSEMBLE)
-    else:
-        _check_block(member, classes)
+    finite_array(member.bias, (classes,), ENSEMBLE)
+    for part in member.parts:
+        CHECKED_PARTS[type(part)](part, columns, words, classes)
 
 
-def _check_block(member: NormalsAndTables, classes: int) -> None:
-    block, columns = member.block, member.columns
-    known = columns.dtype == np.int64 and columns.ndim == 1 and len(np.unique(columns)) == len(columns)
-    known = known and set(columns.tolist()) <= set(range(len(member.cuts.edges)))
-    require(known, "its block is of columns that it does not have.")
-    _check_terms(member.terms, member.cuts, 1)
-    finite_array(member.tables, (member.terms.width, classes), ENSEMBLE)
-    finite_array(member.shares, (classes,), ENSEMBLE)
-    width = len(columns)
-    _check_scale(block.scale, width)
-    finite_array(block.means, (classes, width), ENSEMBLE)
-    if not isinstance(block, ShrunkBlock):
-        _check_positive(block.variances, (classes, width))
-        return
+def _check_tables(part: Tables, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    _check_terms(part.terms, part.cuts, columns, 2)
+    finite_array(part.values, (part.terms.width, classes), ENSEMBLE)
+
+
+def _check_slopes(part: Slopes, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    finite_array(part.values, (_check_scale(part.scale, columns), classes), ENSEMBLE)
+
+
+def _check_normals(part: Normals, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    shape = classes, _check_scale(part.scale, columns)
+    finite_array(part.means, shape, ENSEMBLE)
+    _check_positive(part.variances, shape)
+
+
+def _check_multinormal(part: Multinormal, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    width = _check_scale(part.scale, columns)
+    finite_array(part.means, (classes, width), ENSEMBLE)
     try:
-        np.linalg.cholesky(finite_array(block.covariances, (classes, width, width), ENSEMBLE))
+        np.linalg.cholesky(finite_array(part.covariances, (classes, width, width), ENSEMBLE))
     except np.linalg.LinAlgError:
-        raise ModelFileError("the covariances of its block are none.") from None
+        raise ModelFileError("the covariances of its ensemble are not positive definite.") from None
+
+
+def _check_stars(part: Aode, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    _check_terms(part.terms, part.cuts, columns, 1)
+    width = part.terms.width
+    finite_array(part.shares, (classes,), ENSEMBLE)
+    finite_array(part.alone, (classes, width), ENSEMBLE)
+    finite_array(part.given, (classes, width, width), ENSEMBLE)
+
+
+def _check_words(part: Words, columns: EncodedColumns, words: Sequence[int], classes: int) -> None:
+    scale, widths = part.scale, [1 + own for own in words]
+    require(0 < len(widths) == len(scale.factors), "its words are not those of its texts.")
+    for factors, width in zip(scale.factors, widths, strict=True):
+        require((finite_array(factors, (width,), ENSEMBLE) >= 0).all(), "what its words weigh makes no sense.")
+    finite_array(scale.middle, (len(widths),), ENSEMBLE)
+    _check_positive(scale.spread, (len(widths),))
+    finite_array(part.words, (sum(widths), classes), ENSEMBLE)
+    finite_array(part.lengths, (len(widths), classes), ENSEMBLE)
+
+
+CHECKED_PARTS: dict[type, Callable[[Any, EncodedColumns, Sequence[int], int], None]] = {
+    Tables: _check_tables,
+    Slopes: _check_slopes,
+    Normals: _check_normals,
+    Multinormal: _check_multinormal,
+    Aode: _check_stars,
+    Words: _check_words,
+}
 
 
 def _check_edges(edges: Sequence[np.ndarray]) -> None:
@@ -132,17 +141,27 @@ def _check_edges(edges: Sequence[np.ndarray]) -> None:
         require(rising, "its cuts are out of order.")
 
 
-def _check_terms(terms: Terms, cuts: Binning, most: int) -> None:
+def _check_terms(terms: Terms, cuts: Binning, columns: EncodedColumns, most: int) -> None:
+    """Check tables of at most `most` columns each, and the bins of the numbers."""
+    sizes = (*(len(edges) + 1 for edges in cuts.edges), *columns.sizes)
+    require(len(cuts.edges) == columns.numbers and cuts.sizes == sizes, "its cuts are not those of its columns.")
+    _check_edges(cuts.edges)
     known = set(range(len(cuts.sizes)))
     sound = len(terms.columns) <= MOST_TERMS and terms.sizes == cuts.sizes
     sound = sound and all(0 < len(set(x)) == len(x) <= most and set(x) <= known for x in terms.columns)
     require(sound, "its tables are of columns that it does not have.")
 
 
-def _check_scale(scale: NumberScale, numbers: int) -> None:
-    finite_array(scale.floor, (numbers,), ENSEMBLE)
-    finite_array(scale.middle, (numbers,), ENSEMBLE)
-    _check_positive(scale.spread, (numbers,))
+def _check_scale(scale: NumberScale, columns: EncodedColumns) -> int:
+    """Return how many numbers are standardised."""
+    own = scale.columns
+    known = own.dtype == np.int64 and own.ndim == 1 and len(np.unique(own)) == len(own)
+    known = known and set(own.tolist()) <= set(range(columns.numbers))
+    require(known, "its ensemble is of columns that it does not have.")
+    finite_array(scale.floor, (len(own),), ENSEMBLE)
+    finite_array(scale.middle, (len(own),), ENSEMBLE)
+    _check_positive(scale.spread, (len(own),))
+    return len(own)
 
 
 def _check_positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
@@ -152,13 +171,10 @@ def _check_positive(spread: np.ndarray, shape: tuple[int, ...]) -> None:
 def _check_aode(scorer: AodeScorer, model: ClassModel) -> AodeScorer:
     found, classes = scorer.counts, model.groups
     columns = EncodedColumns.of(model.schema)
-    _check_edges(found.cuts.edges)
-    usual = bin_columns(columns, dict(zip(columns.keys[: columns.measured], found.cuts.edges, strict=False)))
-    same = len(found.cuts.edges) == len(usual.edges) and found.cuts.sizes == usual.sizes
-    same = same and all(map(np.array_equal, found.cuts.edges, usual.edges))
-    require(same, "its cuts are not those of its columns.")
     terms = found.pairs.terms
-    _check_terms(terms, found.cuts, 1)
+    _check_terms(terms, found.cuts, columns, 1)
+    usual = bin_columns(columns, dict(zip(columns.keys[: columns.measured], found.cuts.edges, strict=False)))
+    require(all(map(np.array_equal, found.cuts.edges, usual.edges)), "its cuts are not those of its columns.")
     sound = list(terms.columns) == sorted(terms.columns) and found.setting.concentration > 0
     require(sound, f"{AODE} make no sense.")
     small = not terms.columns or pair_bytes(terms.width, classes) <= MOST_BYTES

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from softcount.classify.aode import AodeCounts
-from softcount.classify.encode import EncodedColumns
+from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.classify.ensemble import Ensemble
 from softcount.errors import DataError
 from softcount.fitted.fitted import Fitted
@@ -48,7 +48,11 @@ class MemberScorer(Scorer, frozen=True, eq=False):
     def score_columns(
         self, model: Fitted, chunk: Chunk, compiled: list[Any]
     ) -> tuple[dict[Key, np.ndarray], np.ndarray]:
-        return self.ensemble.score_columns(model.schema, model.texts, chunk)
+        parts, rest = self.ensemble.split(EncodedRows.of(model.schema, [chunk]))
+        keys = (*EncodedColumns.of(model.schema).keys, *model.texts)
+        found = {key: parts[:, place] for place, key in enumerate(keys)}
+        order = [spec.key for spec in model.schema.used if spec.key in found]
+        return {key: found[key] for key in order or found}, rest
 
     def score_words(self, model: Fitted, leaf: Node, bag: Any, pair: tuple[int, int]) -> np.ndarray:
         parts = self.ensemble.word_parts(model.schema.places[leaf.key].slot, bag)[bag.indices > 0]
@@ -69,7 +73,7 @@ class MemberScorer(Scorer, frozen=True, eq=False):
     def formula(self, model: Fitted) -> ScoreFormula:
         columns = EncodedColumns.of(model.schema, model.texts)
         terms = self.ensemble.formula(columns)
-        texts = model.texts if self.ensemble.reads_texts else ()
+        texts = model.texts if self.ensemble.reads_texts(columns) else ()
         valued = columns.keys[columns.measured : columns.numbers]
         return ScoreFormula((*columns.keys, *texts), tuple(terms), valued)
 

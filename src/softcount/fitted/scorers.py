@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
-from softcount.core.formulas import Apply, Formula, LookUp, clamp, formula, unless_missing
+from softcount.core.formulas import Apply, Formula, LookUp, formula, scale_terms, unless_missing
 from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
@@ -326,7 +326,7 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
                     if isinstance(term, LookUp)
                     else Apply("largest", (term, formula(LOWEST)))
                 )
-            terms.append(LookUp(term.code, clamp(weight * term.table)) if isinstance(term, LookUp) else term * weight)
+            terms += scale_terms([term], weight)
         return terms
 
 
