@@ -84,7 +84,7 @@ def open_model(path: str, sequences: bool = False, centres: bool = False) -> Any
         what, use = NO_COMMAND[entry]
         raise ModelFileError(f"{path}: {what}.\n  Use it in Python: softcount.load({path!r}){use}")
     refuse_vocabulary(path, document)
-    return load_model(path, document, arrays)[0]
+    return load_model(path, document, arrays)
 
 
 def _read_centres(path: str, document: dict[str, Any], arrays: Mapping[str, Any]) -> KMeansModel:

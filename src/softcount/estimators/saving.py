@@ -79,7 +79,7 @@ def load_estimator(path: Any) -> Any:
     if "average" in document:
         return load_average(path, document, arrays)
     part = next((part for part in PARTS if part in document), None)
-    learned = load_model(path, document, arrays)[0] if part is None else None
+    learned = load_model(path, document, arrays) if part is None else None
     if learned is not None and learned.suitable_estimator() is None:
         return learned
     with naming(path, "its settings make no sense"):

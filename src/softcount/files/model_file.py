@@ -25,10 +25,9 @@ from softcount.files.archive import naming, write
 from softcount.files.history import history_document, history_from, record_document, record_from
 from softcount.files.schema import schema_document, schema_from
 from softcount.files.validate import check_model, check_structure, estimate_again
-from softcount.fitted.fitted import FITTED, Fitted
-from softcount.fitted.scorers import Scorer
+from softcount.fitted.fitted import FITTED
 from softcount.learn.record import Learned
-from softcount.models.base import MODELS, ClassModel, Model
+from softcount.models.base import MODELS, Model
 from softcount.models.nodes import Imagined, Node
 from softcount.priors import Older
 from softcount.table.schema import Key, Schema
@@ -88,11 +87,10 @@ def save_model(model: Learned, path: Any, settings: codec.Document | None = None
     write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
-def load_model(path: Any, document: codec.Document, arrays: codec.Arrays) -> tuple[Any, codec.Document]:
-    """Return the fitted model in the content of a file, and its estimator's settings."""
+def load_model(path: Any, document: codec.Document, arrays: codec.Arrays) -> Any:
+    """Return the fitted model in the content of a file."""
     with naming(path, "the model does not make sense", codec.UNSOUND):
-        filed = msgspec.convert(document, FiledModel)
-        return model_of(filed, arrays), filed.estimator
+        return model_of(msgspec.convert(document, FiledModel), arrays)
 
 
 # -- model -> document
@@ -121,19 +119,19 @@ def document_of(model: Learned, arrays: codec.Arrays) -> codec.Document:
         history=history_document(model),
         record=record_document(model.record),
         estimator={},
-        **_file_scoring(model, arrays),
+        **_file_own(model, arrays),
     )
     found: codec.Document = msgspec.to_builtins(filed)
     return found
 
 
-def _file_scoring(model: Learned, arrays: codec.Arrays) -> codec.Document:
-    """Encode how the groups are scored, unless that is by the densities alone."""
-    if not isinstance(model, Fitted):
-        return {}
-    dependent = {} if model.dependent is None else {"dependent": codec.encode(model.dependent, arrays, "dependent")}
-    scorer = codec.encode(model.scorer, arrays, "scorer")
-    return dependent if scorer == codec.encode(Scorer(), {}, "scorer") else {**dependent, "scorer": scorer}
+def _file_own(model: Learned, arrays: codec.Arrays) -> codec.Document:
+    """Encode the filed fields that not every kind of model has, such as the scorer, unless they have their defaults."""
+    names, defaults = model.__struct_fields__, model.__struct_defaults__
+    usual = dict(zip(names[-len(defaults) :], defaults, strict=True))
+    own = [name for name in FiledModel.__struct_fields__ if name in usual and name not in Learned.__struct_fields__]
+    found = {name: codec.encode(getattr(model, name), arrays, name) for name in own}
+    return {name: part for name, part in found.items() if part != codec.encode(usual[name], {}, name)}
 
 
 def _find_following(model: Learned) -> set[Key]:
@@ -248,14 +246,13 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
         **history_from(filed.history, groups),
         "record": record_from(filed.record, schema, known_classes),
     }  # fmt: skip
-    scoring = _scoring_from(filed, arrays, model) if model.one_class else {}  # type: ignore[arg-type]
-    found = FITTED.get(filed.model, Learned)(**facts, **scoring)
+    found = FITTED.get(filed.model, Learned)(**facts, **_scoring_from(filed, arrays, model))
     check_model(found)
     return found
 
 
-def _scoring_from(filed: FiledModel, arrays: codec.Arrays, model: ClassModel) -> codec.Document:
-    """Return how the groups are scored as keyword arguments of `Fitted`."""
+def _scoring_from(filed: FiledModel, arrays: codec.Arrays, model: Any) -> codec.Document:
+    """Return how the groups are scored as keyword arguments of `Fitted`; other kinds of models refuse them."""
     found: codec.Document = {}
     if filed.dependent is not None:
         found["dependent"] = tuple((codec.column_from(a), codec.column_from(b), x) for a, b, x in filed.dependent)
