@@ -24,7 +24,7 @@ from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
 from softcount.families import Categorical
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
-from softcount.fitted.fitted import Fitted, FittedTable
+from softcount.fitted.fitted import Fitted, fitted_table
 from softcount.fitted.influence import whole_table
 from softcount.fitted.network import FittedNet, is_exact
 from softcount.learn.networks import network_evidence
@@ -203,12 +203,15 @@ AverageMember = ClassMember | NetworkMember
 
 def member_of(name: str, model: Any) -> AverageMember:
     """A fitted model as a member; an error if it is of another kind."""
-    fitted = getattr(model, "fitted_", None)
-    if not isinstance(fitted, FittedTable):
+    fitted = fitted_table(model)
+    if fitted is None:
         raise DataError(
             f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
         )
-    return ClassMember(name, model) if isinstance(fitted, Fitted) else NetworkMember(name, model)
+    return MEMBERS[type(fitted)](name, model)
+
+
+MEMBERS: dict[type, type[AverageMember]] = {Fitted: ClassMember, FittedNet: NetworkMember}
 
 
 def _difference(one: AverageMember, other: AverageMember, columns: bool) -> str:

@@ -229,8 +229,12 @@ class HiddenMarkov(SequencePages, EmEstimator):
         for part in (self.transitions, given.get("transitions"), self.tied, given.get("first")):
             if part is not None and not isinstance(part, str):
                 return len(part)
+        fitted = self._model_of_init()
+        return None if fitted is None else fitted.n_states
+
+    def _model_of_init(self) -> FittedStates | None:
         fitted = getattr(self.init, "fitted_", None)
-        return fitted.n_states if isinstance(fitted, FittedStates) else None
+        return fitted if isinstance(fitted, FittedStates) else None
 
     def _start(self) -> Any:
         if isinstance(self.init, str):
@@ -238,8 +242,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
                 words = ", ".join(map(repr, STARTS))
                 raise DataError(f"init={self.init!r} is not known. Use {words}, parameters or a fitted model.")
             return self.init
-        given = getattr(self.init, "fitted_", None)
-        if isinstance(given, FittedStates):
+        if self._model_of_init() is not None:
             return partial(given_state_start, self.init.parameters_)
         if isinstance(self.init, Mapping):
             return partial(given_state_start, self.init)

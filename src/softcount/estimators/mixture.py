@@ -213,8 +213,8 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         """How many components: the given number, that of the initialisation, or None if it is to be found."""
         if self.n_components != AUTO:
             return int(self.n_components)
-        if isinstance(start, Fitted):
-            return start.n_groups
+        if hasattr(start, "n_groups"):  # a fitted model
+            return int(start.n_groups)
         if isinstance(start, np.ndarray):
             return start.shape[1] if start.ndim == 2 else int(start[np.isfinite(start)].max(initial=0)) + 1
         if isinstance(start, Mapping):

@@ -194,10 +194,16 @@ class BayesNet(EmEstimator, TableEstimator):
         start = {} if isinstance(self.init, Mapping) else network_fit.node_levels(self.init)
         return {**start, **network_fit.node_levels(self.prior)}
 
+    @property
+    def _column_prior(self) -> Any:
+        """The prior by column; 1.0 if it is a network, whose tables become prior counts."""
+        return 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
+
     def _request(self, target: Key | None, classes: list[Any] | None) -> network_fit.NetworkRequest:
-        prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
         stop = Stop(self.max_iter, self.tol, self.accelerate)
-        plan = Plan(declared=read_kinds(self.kinds), prior=prior, estimate=self.estimate, stop=stop, target=target)
+        plan = Plan(
+            declared=read_kinds(self.kinds), prior=self._column_prior, estimate=self.estimate, stop=stop, target=target
+        )
         return network_fit.NetworkRequest(
             plan, self.edges, self._search_settings(), self.hidden, dict(self.cut or {}), self.prior,
             self.equivalent_sample_size,
@@ -337,7 +343,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def _estimate(self, net: Net, counts: Counts) -> FittedNet:
         known = imagined_tables(self.fitted_.imagined.hypers, self.fitted_.net, net)
-        prior = 1.0 if isinstance(self.prior, (BayesNet, Network)) else self.prior
+        prior = self._column_prior
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}
         priors = network_fit.network_priors(net, prior, self.equivalent_sample_size)

@@ -16,6 +16,7 @@ from softcount.estimators.docstrings import document_methods
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
+from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
 from softcount.pictures.inline_html import said_lines, share_bars, small_table, upright_bars
 from softcount.pictures.text import format_count, printable
@@ -37,36 +38,48 @@ def describe(estimator: Any) -> Iterator[str] | None:
 
 
 def _describe_model(estimator: Any) -> Iterator[str]:
-    fitted = estimator.fitted_
-    if isinstance(fitted, FittedStates):
-        columns = sum(len(leaf.columns) for leaf in fitted.chain.leaves)
-        yield (
-            f"{fitted.n_states:,} states ({_first_names(fitted.names)}) from {format_count(columns, 'column')}, "
-            f"{fitted.counts.rows:,.0f} steps"
-        )
-        yield _share_bars(dict(zip(fitted.names, fitted.stationary.tolist(), strict=True)))
-        yield _number_table("after", fitted.names, fitted.names, fitted.transitions)
-    elif isinstance(fitted, Fitted):
-        columns = sum(len(leaf.columns) or 1 for leaf in fitted.model.leaves)
-        target = "" if fitted.target is None else f"{printable(fitted.target)[:40]}: "
-        yield (
-            f"{target}{fitted.n_groups:,} classes ({_first_names(fitted.names)}) from "
-            f"{format_count(columns, 'column')}, {fitted.n_rows:,.0f} rows"
-        )
-        yield _share_bars(dict(zip(fitted.names, fitted.shares.tolist(), strict=True)))
-        names, influence = labels_in(fitted), fitted.influence()
-        top = max((far for _, far in influence), default=0.0) or 1.0
-        yield share_bars([(names[key], far / top, f"influence {far:.3g}") for key, far in influence])
-    else:
-        graph = fitted.net.graph
-        yield f"{len(graph.names):,} nodes, {len(graph.edges):,} edges, {fitted.counts.rows:,.0f} rows"
+    yield from DESCRIPTIONS_OF_MODELS[type(estimator.fitted_)](estimator, estimator.fitted_)
+    yield said_lines(estimator.fitted_.notes)
+
+
+def _describe_states(estimator: Any, fitted: FittedStates) -> Iterator[str]:
+    columns = sum(len(leaf.columns) for leaf in fitted.chain.leaves)
+    yield (
+        f"{fitted.n_states:,} states ({_first_names(fitted.names)}) from {format_count(columns, 'column')}, "
+        f"{fitted.counts.rows:,.0f} steps"
+    )
+    yield _share_bars(dict(zip(fitted.names, fitted.stationary.tolist(), strict=True)))
+    yield _number_table("after", fitted.names, fitted.names, fitted.transitions)
+
+
+def _describe_classes(estimator: Any, fitted: Fitted) -> Iterator[str]:
+    columns = sum(len(leaf.columns) or 1 for leaf in fitted.model.leaves)
+    target = "" if fitted.target is None else f"{printable(fitted.target)[:40]}: "
+    yield (
+        f"{target}{fitted.n_groups:,} classes ({_first_names(fitted.names)}) from "
+        f"{format_count(columns, 'column')}, {fitted.n_rows:,.0f} rows"
+    )
+    yield _share_bars(dict(zip(fitted.names, fitted.shares.tolist(), strict=True)))
+    names, influence = labels_in(fitted), fitted.influence()
+    top = max((far for _, far in influence), default=0.0) or 1.0
+    yield share_bars([(names[key], far / top, f"influence {far:.3g}") for key, far in influence])
     selection = arrow_of(getattr(estimator, "selection_", None))
-    if selection is not None and selection.num_rows > 1 and isinstance(fitted, Fitted):
+    if selection is not None and selection.num_rows > 1:
         shown = [name for name in selection.column_names if selection[name].null_count < selection.num_rows]
         shown = shown[:COLUMNS_IN_TABLE]
         rows = selection.select(shown).to_pylist()
         yield small_table(shown, [[f"{x:.6g}" if isinstance(x, float) else x for x in row.values()] for row in rows])
-    yield said_lines(fitted.notes)
+
+
+def _describe_network(estimator: Any, fitted: FittedNet) -> Iterator[str]:
+    graph = fitted.net.graph
+    yield f"{len(graph.names):,} nodes, {len(graph.edges):,} edges, {fitted.counts.rows:,.0f} rows"
+
+
+DESCRIPTIONS_OF_MODELS: dict[type, Callable[[Any, Any], Iterator[str]]] = {
+    Fitted: _describe_classes, FittedNet: _describe_network, FittedStates: _describe_states,
+}  # fmt: skip
+"""How an estimator is described, by the class of its fitted model."""
 
 
 def _describe_centres(estimator: Any) -> Iterator[str]:

@@ -35,7 +35,7 @@ from softcount.report.page import Figure
 from softcount.report.quality import subject_of
 from softcount.table import Table, document_at
 from softcount.table.column_summary import TableSummary, summarise
-from softcount.table.schema import labels
+from softcount.table.schema import Key, labels
 
 SCRIPTS = ("numbers", "calibration", "words", "formula", "star", "network", "evidence", "graph", "page", "begin")
 """Names of the files of the page's code, in the order in which they need each other."""
@@ -135,33 +135,38 @@ def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: st
     Histograms show the rows, or those that the model was learned from. A `note` says what the model stands for, if it
     is not what the file holds; `query` does not know it then.
     """
-    tables = isinstance(model, Fitted) or hasattr(model, "net")
+    describe, list_rows = TABLE_MODELS.get(type(model), (_describe_sequences, None))
     summary = None
-    if rows is not None and tables and not getattr(model, "bag", False):
+    if rows is not None and list_rows is not None and not getattr(model, "bag", False):
         summary = summarise(rows.chunks(), model.schema, model.record.table)
-    document = describe_model(model, summary)
+    document = describe(model, summary)
     if note:
         document |= {"notes": [note, *document["notes"]], "elsewhere": False}
-    held = None if rows is None else _first_rows(model, rows)
+    held = None if rows is None or list_rows is None else _hold_rows(*list_rows(model, rows))
     # A frame in Python has no name; the file of the model often has that of the table.
     kind, title = document.pop("model"), "" if name == "model.sc" else Path(name).stem
-    if tables:
+    if list_rows is not None:
         title = subject_of(model, title)
-    document |= {"facts": _facts(model, name)}
+    document |= {"facts": [*document.pop("facts", []), *_facts(model, name)]}
     return ExplorePage(title or kind, document, name, held)
 
 
-def describe_model(model: Any, given: TableSummary | None = None) -> dict[str, Any]:
-    if isinstance(model, Fitted):
-        found, warning = classes_document(model, given), model.dependence_warning()
-        own = {"answers": model.answering_model, "notes": [*([warning] if warning else []), *found["notes"]]}
-        target = found["target"]["name"] if model.target is not None else "the class"
-        lead = f"{format_count(len(found['columns']), 'column')} and {target}"
-        return found | own | {"lead": lead, "model": class_title(model)}
-    if hasattr(model, "net"):
-        found = network_document(model, given)
-        lead = f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"
-        return found | {"lead": lead, "model": lead}
+def _describe_classes(model: Fitted, given: TableSummary | None) -> dict[str, Any]:
+    found, warning = classes_document(model, given), model.dependence_warning()
+    own = {"answers": model.answering_model, "notes": [*([warning] if warning else []), *found["notes"]]}
+    target = found["target"]["name"] if model.target is not None else "the class"
+    lead = f"{format_count(len(found['columns']), 'column')} and {target}"
+    facts = [Figure("Classes", str(model.n_groups), "found in the rows")] if model.classes is None else []
+    return found | own | {"lead": lead, "model": class_title(model), "facts": facts}
+
+
+def _describe_network(model: FittedNet, given: TableSummary | None) -> dict[str, Any]:
+    found = network_document(model, given)
+    lead = f"A network of {format_count(len(found['nodes']) + len(found['leaves']), 'node')}"
+    return found | {"lead": lead, "model": lead}
+
+
+def _describe_sequences(model: Any, given: TableSummary | None) -> dict[str, Any]:
     title = "Hidden Markov model" if hasattr(model, "fitted_") else "Markov chain"
     found = states_document(model.fitted_) if hasattr(model, "fitted_") else chain_document(model)
     steps = model.counts_.rows if hasattr(model, "fitted_") else model.counts_.steps
@@ -174,8 +179,6 @@ def _facts(model: Any, name: str) -> list[Figure]:
     tried = model.record.evaluation if hasattr(model, "record") else None
     rows = model.counts.rows if hasattr(model, "counts") else 0
     found = list_figures(tried, rows)
-    if isinstance(model, Fitted) and model.classes is None:
-        found.insert(0, Figure("Classes", str(model.n_groups), "found in the rows"))
     if Path(name).is_file():
         made = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC).date().isoformat()
         found.append(Figure("Model of", made, Path(name).name))
@@ -233,27 +236,34 @@ FIRST_ROWS, FEW_ROWS = 200, 20
 """Rows of the table that go into a page, and into one that would be too large."""
 
 
-def _first_rows(model: Fitted | FittedNet, table: Table) -> dict[str, Any]:
-    """Return the first rows by the names of their columns; an unseen category stays text."""
-    found: list[list[Any]] = []
-    if isinstance(model, Fitted):
-        names, texts = labels_in(model), model.schema.texts
-        columns = [column for leaf in model.model.leaves for column in leaf.columns]
-        for chunk in model.chunks(table):
-            for row in range(min(chunk.n_rows, FIRST_ROWS - len(found))):
-                held = cells(model, chunk, row)
-                held |= {key: document_at(table, key, chunk.start + row) for key in columns if key in texts}
-                found.append([_plain(held[column]) for column in columns])
-            if len(found) >= FIRST_ROWS:
-                break
-    else:
-        names = labels(model.net.graph.names)
-        columns = list(names)
-        shown = cells_of_rows(model, table, np.arange(FIRST_ROWS))
-        found = [[_plain(held.get(key)) for key in columns] for held in shown.values()]
-    if not found:
+def _first_rows(model: Fitted, table: Table) -> tuple[dict[Key, str], list[dict[Key, Any]]]:
+    """Return the names of the columns, and the cells of the first rows."""
+    names, found = labels_in(model), list[dict[Key, Any]]()
+    columns = [column for leaf in model.model.leaves for column in leaf.columns]
+    for chunk in model.chunks(table):
+        for row in range(min(chunk.n_rows, FIRST_ROWS - len(found))):
+            texts = {key: document_at(table, key, chunk.start + row) for key in columns if key in model.schema.texts}
+            found.append(cells(model, chunk, row) | texts)
+        if len(found) >= FIRST_ROWS:
+            break
+    return {column: names[column] for column in columns}, found
+
+
+def _first_rows_of_network(model: FittedNet, table: Table) -> tuple[dict[Key, str], list[dict[Key, Any]]]:
+    return labels(model.net.graph.names), list(cells_of_rows(model, table, np.arange(FIRST_ROWS)).values())
+
+
+def _hold_rows(names: dict[Key, str], rows: list[dict[Key, Any]]) -> dict[str, Any]:
+    """Return rows as JSON by the names of their columns; an unseen category stays text."""
+    if not rows:
         raise DataError("the table has no rows, so there is none to load. Leave it out.")
-    return {"names": [names[column] for column in columns], "cells": found}
+    return {"names": list(names.values()), "cells": [[_plain(row.get(key)) for key in names] for row in rows]}
+
+
+TABLE_MODELS: dict[type, tuple[Any, Any]] = {
+    Fitted: (_describe_classes, _first_rows), FittedNet: (_describe_network, _first_rows_of_network),
+}  # fmt: skip
+"""How a model of a table is described, and how the first rows of a table are listed, by its class."""
 
 
 def _plain(cell: Any) -> Any:

@@ -8,14 +8,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from msgspec import Struct
 
-from softcount.core import remedies
 from softcount.core.formulas import Cell, Formula, formula, total
 from softcount.errors import DataError
 from softcount.fitted.answers import drawn, labels_in
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import not_exported
-from softcount.models.star import Star
 from softcount.run.local import Threads
 from softcount.sources.frames import number_words
 from softcount.table.cell_forms import CellForm, NumberForm, TimeForm, is_plain, write_cell
@@ -101,24 +99,13 @@ class Exported(Protocol):
     def _export_rows(self) -> DrawnRows: ...
 
 
-def plan_of(model: Any) -> ScoringPlan:
-    """The plan of a fitted model; what is no sum over columns is refused."""
-    if not isinstance(model, Fitted) or not isinstance(model.model, Star):
-        raise DataError(
-            "only models that add up what each column says can be exported: naive Bayes, mixtures, k-means and "
-            "classifiers; networks, chains and hidden states cannot. "
-            f"Fit one of these: {remedies.either('Classifier().fit(X, y)', 'softcount fit DATA --target COL')}"
-        )
+def plan_of(model: Fitted) -> ScoringPlan:
+    """Return the plan of a model of classes; an error names a column that has no formula."""
     if model.bag:
         raise DataError(
             "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
             "Fit a table whose columns have names, or the texts themselves."
         )
-    return scoring_plan(model)
-
-
-def scoring_plan(model: Fitted) -> ScoringPlan:
-    """The plan of a model of classes; an error names a column that has no formula."""
     score = model.scorer.formula(model)
     columns = input_columns(model, score.columns, score.valued)
     return ScoringPlan(tuple(columns), score.terms, tuple(model.names), calibration=model.scorer.calibration)

@@ -36,7 +36,7 @@ def scorer_from(document: Document, arrays: Arrays, model: ClassModel, known_cla
     infinite = ("log_loss", "plain", "plain_accuracy") if kind == "ensemble" else ()
     found = decode(SCORERS[kind], document, arrays, "scorer", what, infinite=infinite)
     found = found if check is None else check(found, model)
-    if found.calibration is not None:
+    if found.is_calibrated:
         require(known_classes, "its calibration makes no sense: its classes are not known.")
         _check_calibration(found.calibration, model.groups)
     return found

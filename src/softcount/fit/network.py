@@ -17,6 +17,7 @@ from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, cross_validate_refits
 from softcount.files.bif import read_network
 from softcount.fit import prior_levels, reread
+from softcount.fitted.fitted import fitted_table
 from softcount.fitted.network import FittedNet, as_fitted
 from softcount.learn.networks import AUTO, GraphStarts, fit_hidden_levels, fit_network
 from softcount.learn.record import Plan
@@ -179,8 +180,8 @@ def _written(text: str) -> tuple[list[Edge], list[str]]:
 
 def other_network(said: Any) -> FittedNet | None:
     """A network that was given as a prior or as a start, as a fitted one; None for anything else."""
-    fitted = as_fitted(said) if isinstance(said, Network) else getattr(said, "fitted_", None)
-    return fitted if isinstance(fitted, FittedNet) else None
+    fitted = as_fitted(said) if isinstance(said, Network) else fitted_table(said)
+    return fitted if hasattr(fitted, "net") else None
 
 
 def _laid(other: Net, model: Net, key: Key, array: np.ndarray, what: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
 from softcount.families import Hyper, Normal, Setting
-from softcount.fitted.fitted import Fitted, FittedTable
+from softcount.fitted.fitted import Fitted, FittedTable, fitted_table
 from softcount.models.nodes import Imagined, Node
 from softcount.models.stacks import Kernels
 from softcount.models.star import Star
@@ -127,7 +127,7 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     >>> [(change.column, round(change.moved, 3)) for change in model_changes(*fruit).columns]
     [('colour', 0.125)]
     """
-    before, after = _fitted_of(old), _fitted_of(new)
+    before, after = _find_table_model(old), _find_table_model(new)
     answers = []
     for model in (before, after):  # all columns except the class
         columns = {spec.key for spec in model.schema.used} - {model.target}
@@ -160,9 +160,9 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
     )
 
 
-def _fitted_of(model: Any) -> Any:
-    found = model if isinstance(model, FittedTable) else getattr(model, "fitted_", None)
-    if not isinstance(found, FittedTable):
+def _find_table_model(model: Any) -> Any:
+    found = fitted_table(model)
+    if found is None:
         raise DataError(f"changes are of two fitted models of a table, not of {type(model).__name__}.")
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -72,6 +72,9 @@ class FittedTable(Learned, frozen=True, eq=False):
     form. `names` are the classes; empty if the model predicts none.
     """
 
+    caches_answers: ClassVar[bool] = True
+    """Whether an answer changes what the model keeps, so that threads may not ask it at once."""
+
     def table(self, data: Any, **how: Any) -> Table:
         """Open data with this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
@@ -105,6 +108,12 @@ class FittedTable(Learned, frozen=True, eq=False):
         return None
 
 
+def fitted_table(model: Any) -> FittedTable | None:
+    """Return the model itself, or the one that an estimator has fitted; None if neither is a model of a table."""
+    found = getattr(model, "fitted_", model)
+    return found if isinstance(found, FittedTable) else None
+
+
 @register_fitted("star")
 class Fitted(FittedTable, frozen=True, eq=False):
     """A fitted model of known classes, or of classes that were found."""
@@ -113,6 +122,8 @@ class Fitted(FittedTable, frozen=True, eq=False):
     """Scores the classes; it may be learned for that alone."""
     dependent: DependentPairs | None = None
     """Pairs of columns that depend strongly on each other given the class, strongest first; None if not measured."""
+
+    caches_answers: ClassVar[bool] = False
 
     def suitable_estimator(self) -> tuple[str, dict[str, Any]]:
         if self.classes is None:

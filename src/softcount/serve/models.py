@@ -19,7 +19,7 @@ from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.inputs import unseen_note
 from softcount.estimators.k_means import KMeans
-from softcount.fitted.fitted import Fitted, FittedTable
+from softcount.fitted.fitted import fitted_table
 from softcount.run.local import Runner
 from softcount.serve.protocol import MOST_CELLS, InferRequest, InferResponse, Refused, Tensor, finite
 from softcount.sources import wording
@@ -79,7 +79,7 @@ class ServedClasses(ServedModel):
     def __init__(self, fitted: Any) -> None:
         self.fitted = fitted
         # A network keeps what it built for a question, so it answers one at a time.
-        self.lock: AbstractContextManager[Any] = nullcontext() if isinstance(fitted, Fitted) else threading.Lock()
+        self.lock: AbstractContextManager[Any] = threading.Lock() if fitted.caches_answers else nullcontext()
         self.names = labels(spec.key for spec in fitted.schema.fields)
         target = set() if fitted.target is None else {str(fitted.target)}
         self.fields = {name: fitted.schema[key] for key, name in self.names.items()}
@@ -202,8 +202,8 @@ def served(path: str) -> ServedModel:
     estimator = softcount.load(path)
     if isinstance(estimator, KMeans):
         return ServedCentres(estimator)
-    fitted = getattr(estimator, "fitted_", None)
-    if not isinstance(fitted, FittedTable):
+    fitted = fitted_table(estimator)
+    if fitted is None:
         raise ModelFileError(
             f"{path}: a {type(estimator).__name__}, which is not served. Served are models of classes (NaiveBayes, "
             f"Classifier, mixtures, networks with a class) and k-means.\n  Use it in Python: softcount.load({path!r})"
