@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.fitted.conditions import Levels, any_of, condition_of, impossible, is_number
 from softcount.pictures.inline_html import boxed, small_table, upright_bars
 from softcount.sources import wording
-from softcount.table import Table, open_table
+from softcount.table import Chunk, Table, open_table
 from softcount.table.cell_forms import CellForm, is_plain, restore_cells
 from softcount.table.schema import Derived, Field, Key, Kind, Schema
 
@@ -255,12 +255,9 @@ def with_derived_fills(
         read = _readable(schema, here)
         for task in open_table(table, schema=read, missing=schema.missing).tasks():
             chunk = task()
-            cells = {spec.key: _cells(read, chunk, spec.key) for spec in read.used}
-            for spec, rule in reversed(here):
-                if rule.lead is not None:
-                    _fill_leads(schema, spec, rule, cells, found, shares.get(rule.lead, {}), chunk.start)
-            for spec, rule in here:
-                _fill_derived(schema, spec, rule, cells, found, chunk.start)
+            _fill_chunk(
+                schema, here, {spec.key: _cells(read, chunk, spec.key) for spec in read.used}, found, shares, chunk
+            )
     filled: Fills = {}
     for key, own in found.items():
         if own:
@@ -283,7 +280,7 @@ def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
     return Schema(tuple(fields), schema.missing, schema.form)
 
 
-def _cells(schema: Schema, chunk: Any, key: Key) -> list[Any]:
+def _cells(schema: Schema, chunk: Chunk, key: Key) -> list[Any]:
     """Return the values of a column, None if missing; an unseen category counts as present."""
     store, slot = schema.places[key]
     values = getattr(chunk, store)[:, slot]
@@ -296,48 +293,44 @@ def _cells(schema: Schema, chunk: Any, key: Key) -> list[Any]:
 UNSEEN = object()
 
 
-def _fill_leads(
+def _fill_chunk(
     schema: Schema,
-    spec: Field,
-    rule: Derived,
-    cells: dict[Key, list[Any]],
+    here: Sequence[tuple[Field, Derived]],
+    cells: Mapping[Key, list[Any]],
     found: dict[Key, dict[int, Any]],
-    known: Mapping[int, np.ndarray],
-    start: int,
+    shares: Mapping[Key, Mapping[int, np.ndarray]],
+    chunk: Chunk,
 ) -> None:
-    """Compute missing cells of the lead column from the derived column."""
-    assert rule.lead is not None
+    """Compute missing cells of lead columns from the derived ones, then missing cells of the derived ones."""
+
+    def put(key: Key, rows: Sequence[int], values: Iterable[Any]) -> None:
+        for row, value in zip(rows, values, strict=True):
+            if value is not None and value == value:
+                cells[key][row] = value
+                found.setdefault(key, {})[chunk.start + row] = value
+
+    for spec, rule in reversed(here):
+        if rule.lead is not None:
+            pairs = enumerate(zip(cells[spec.key], cells[rule.lead], strict=True))
+            rows = [row for row, (own, lead) in pairs if lead is None and own is not None and own is not UNSEEN]
+            known = shares.get(rule.lead, {})
+            put(rule.lead, rows, [
+                _lead_value(schema, spec, rule, cells[spec.key][row], known.get(chunk.start + row)) for row in rows
+            ])  # fmt: skip
+    for spec, rule in here:
+        rows, lead = [row for row, cell in enumerate(cells[spec.key]) if cell is None], None
+        if rule.lead is not None:
+            imputed, seen = found.get(rule.lead, {}), cells[rule.lead]
+            lead = [imputed.get(chunk.start + row) if seen[row] is None else seen[row] for row in rows]
+        put(spec.key, rows, values_from(schema, spec, rule, lead, len(rows)))
+
+
+def _lead_value(schema: Schema, spec: Field, rule: Derived, own: Any, shares: np.ndarray | None) -> Any:
+    """Return the lead column's value for a value of the derived column; of several, the most probable by `shares`."""
+    if spec.kind.numeric:
+        return (own - rule.intercept) / rule.slope
+    leads = [lead for lead, mine in rule.levels if mine == own]
+    if len(leads) < 2:
+        return leads[0] if leads else None
     levels = list(schema[rule.lead].levels)
-    for place, (own, other) in enumerate(zip(cells[spec.key], cells[rule.lead], strict=True)):
-        if own is None or other is not None or own is UNSEEN:
-            continue
-        if spec.kind.numeric:
-            value: Any = (own - rule.intercept) / rule.slope
-        else:
-            leads, chances = [lead for lead, mine in rule.levels if mine == own], known.get(start + place)
-            if not leads or (len(leads) > 1 and chances is None):
-                continue
-            value = max(leads, key=lambda lead: 0.0 if chances is None else chances[levels.index(lead)])
-        cells[rule.lead][place] = value
-        found.setdefault(rule.lead, {})[start + place] = value
-
-
-def _fill_derived(
-    schema: Schema,
-    spec: Field,
-    rule: Derived,
-    cells: dict[Key, list[Any]],
-    found: dict[Key, dict[int, Any]],
-    start: int,
-) -> None:
-    holes = [place for place, cell in enumerate(cells[spec.key]) if cell is None]
-    lead = None
-    if rule.lead is not None:
-        fills = found.get(rule.lead, {})
-        lead = [cells[rule.lead][place] for place in holes]
-        lead = [fills.get(start + place) if x is None else x for place, x in zip(holes, lead, strict=True)]
-    values = values_from(schema, spec, rule, lead, len(holes))
-    for place, value in zip(holes, values, strict=True):
-        if value is not None and value == value:
-            found.setdefault(spec.key, {})[start + place] = value
-            cells[spec.key][place] = value
+    return None if shares is None else max(leads, key=lambda lead: shares[levels.index(lead)])
