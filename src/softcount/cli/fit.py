@@ -28,8 +28,8 @@ from softcount.core.remedies import without_password
 from softcount.errors import DataError
 from softcount.families.text import Text
 from softcount.files.archive import data_digest
-from softcount.files.checkpoint_file import remove_checkpoint
 from softcount.files.model_file import save_model
+from softcount.files.other_models import remove_checkpoint
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.learn.record import Plan, Provenance, Stop
 from softcount.models.declare import Declared

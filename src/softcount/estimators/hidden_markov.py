@@ -22,7 +22,7 @@ from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
-from softcount.files.checkpoint_file import checkpointed, remove_checkpoint
+from softcount.files.other_models import open_checkpoint, remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
@@ -198,7 +198,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         with (
             Threads(self.n_jobs) as threads,
             progress_on(sys.stderr) if self.verbose and self._watch is None else nullcontext() as tell,
-            nullcontext() if checkpoint is None else checkpointed(checkpoint) as log,
+            nullcontext() if checkpoint is None else open_checkpoint(checkpoint) as log,
         ):
             plan = replace(plan, watch=self._watch if tell is None else starts_told(tell), log=log)
             rows, wanted = read_steps(sequences, table, plan, threads), self._n_states()

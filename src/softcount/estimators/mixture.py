@@ -19,7 +19,7 @@ from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import attribute
 from softcount.estimators.parameters import HALF_LIFE, Parameter
 from softcount.estimators.result_frames import arrow_lines
-from softcount.files.checkpoint_file import remove_checkpoint
+from softcount.files.other_models import remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted

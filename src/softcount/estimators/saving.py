@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -18,12 +17,9 @@ from msgspec import Struct
 import softcount
 from softcount.core.lazy import LazyModule
 from softcount.errors import ModelFileError
-from softcount.families import Family
 from softcount.files.archive import naming, read, write
-from softcount.files.codec import Arrays, Document, decode, encode, finite_array, plain
-from softcount.files.model_file import PRIORS, family_document, family_from, load_model, prior_document, prior_from
-from softcount.networks.network import Graph, Network
-from softcount.priors import Older
+from softcount.files.codec import Arrays, Document, decode, encode, finite_array
+from softcount.files.model_file import load_model, value_document, value_from
 
 averages: Any = LazyModule("softcount.estimators.average")  # which imports this module
 
@@ -61,7 +57,7 @@ def save_estimator(estimator: Any, path: Any) -> None:
     arrays: Arrays = {}
     parts = estimator._parts(arrays)
     saved = [name for name, declared in estimator._declared.items() if declared.saved]
-    settings = {name: setting_document(getattr(estimator, name)) for name in saved}
+    settings = {name: value_document(getattr(estimator, name)) for name in saved}
     columns = None
     if hasattr(estimator, "n_features_in_"):
         names = getattr(estimator, "feature_names_in_", None)
@@ -91,7 +87,7 @@ def load_estimator(path: Any) -> Any:
         about = msgspec.convert(document["estimator"], SavedEstimator)
         if about.name not in (MODELS if part is None else PARTS[part]):
             raise ModelFileError(f"the estimator {about.name!r} is not known to this version.")
-        settings = {name: setting_from(value) for name, value in about.settings.items()}
+        settings = {name: value_from(value) for name, value in about.settings.items()}
         estimator = _with_columns(getattr(softcount, about.name)(**settings), about.columns)
         estimator._check_settings()
         if usual is None:
@@ -124,50 +120,6 @@ def suitable_estimator(fitted: Any) -> Any:
     estimator = getattr(softcount, name)(**settings)
     estimator._keep(fitted)
     return estimator
-
-
-# -- settings
-
-
-def setting_document(value: Any) -> Any:
-    """A setting as JSON."""
-    if isinstance(value, Mapping):
-        return {"columns": [[setting_document(key), setting_document(part)] for key, part in value.items()]}
-    if isinstance(value, (np.ndarray, range)):
-        return np.asarray(value).tolist()
-    if isinstance(value, tuple):
-        return {"tuple": [setting_document(part) for part in value]}
-    if isinstance(value, (list, set, frozenset)):
-        return [setting_document(part) for part in (value if isinstance(value, list) else sorted(value))]
-    if isinstance(value, Family):
-        return family_document(value)
-    if isinstance(value, Older):
-        return setting_document(value.prior)
-    if isinstance(value, Network) or hasattr(value, "edges_"):
-        return 1.0  # the prior of a network: its counts are among the prior counts of the model
-    if isinstance(value, Graph):
-        return setting_document(value.edges)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    return prior_document(value) if type(value).__name__ in PRIORS else plain(value)
-
-
-def setting_from(value: Any) -> Any:
-    """A setting back from JSON."""
-    if isinstance(value, list):
-        return [setting_from(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    match sorted(value):
-        case ["columns"]:
-            return {setting_from(key): setting_from(part) for key, part in value["columns"]}
-        case ["tuple"]:
-            return tuple(setting_from(part) for part in value["tuple"])
-        case ["family", "own"]:
-            return family_from(value, "every column")
-        case ["prior", "values"]:
-            return prior_from(value)
-    raise ModelFileError(f"a setting has the parts {sorted(value)}.")
 
 
 # -- averages: every member is a file of its own inside

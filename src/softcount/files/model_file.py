@@ -5,7 +5,8 @@ The document names only registered families and priors, never a class to import.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import os
+from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from msgspec.structs import asdict
 from softcount import priors
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.ranges import NotNegative, Positive
-from softcount.errors import DataError
+from softcount.errors import ModelFileError
 from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own
 from softcount.files import codec
@@ -29,6 +30,7 @@ from softcount.fitted.fitted import FITTED
 from softcount.learn.record import Learned
 from softcount.models.base import MODELS, Model
 from softcount.models.nodes import Imagined, Node
+from softcount.networks.network import Graph, Network
 from softcount.priors import Older
 from softcount.table.schema import Key, Schema
 
@@ -111,7 +113,7 @@ def document_of(model: Learned, arrays: codec.Arrays) -> codec.Document:
         how=(model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)),
         classes=None if model.classes is None else [codec.plain(c) for c in model.classes],
         target=codec.plain(model.target),
-        prior=prior_document(model.prior),
+        prior=value_document(model.prior),
         class_prior=class_prior,
         estimate=model.estimate,  # type: ignore[arg-type]
         missing=[(codec.plain(key), float(n)) for key, n in model.missing.items()],
@@ -191,19 +193,31 @@ def family_document(family: Family) -> codec.Document:
     return {"family": family.name, "own": codec.encode(family, {}, "family")}
 
 
-def prior_document(prior: Any) -> Any:
-    """Encode a prior as JSON: a number, a word, one of the classes in PRIORS by name, or a mapping by column."""
-    if prior is None or isinstance(prior, (bool, int, float, str, np.generic)):
-        return codec.plain(prior)
-    if isinstance(prior, Older):
-        return prior_document(prior.prior)
-    if type(prior).__name__ in PRIORS:
-        values = {name: tuple(x) if isinstance(x, list) else x for name, x in asdict(prior).items()}
+def value_document(value: Any) -> Any:
+    """Encode a prior or a setting of an estimator as JSON; families and priors are objects that name their class."""
+    if isinstance(value, Mapping):
+        return {"columns": [[value_document(key), value_document(part)] for key, part in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [value_document(part) for part in value]}
+    if isinstance(value, (list, range, set, frozenset)):
+        return [value_document(part) for part in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Family):
+        return family_document(value)
+    if isinstance(value, Older):
+        return value_document(value.prior)
+    if isinstance(value, Graph):
+        return value_document(value.edges)
+    if isinstance(value, Network) or hasattr(value, "edges_"):
+        return 1.0  # the prior of a network: its counts are among the prior counts of the model
+    if type(value).__name__ in PRIORS:
+        values = {name: tuple(part) if isinstance(part, list) else part for name, part in asdict(value).items()}
         found = {name: x.tolist() if isinstance(x, np.ndarray) else codec.plain(x) for name, x in values.items()}
-        return {"prior": type(prior).__name__, "values": found}
-    if isinstance(prior, dict):
-        return {"columns": [[codec.plain(key), prior_document(value)] for key, value in prior.items()]}
-    raise DataError(f"prior {prior!r} cannot be kept in a model file.")
+        return {"prior": type(value).__name__, "values": found}
+    return codec.plain(value)
 
 
 # -- document -> model
@@ -241,7 +255,7 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
     facts: codec.Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
         "classes": classes, "target": None if filed.target is None else codec.column_from(filed.target),
-        "prior": prior_from(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
+        "prior": value_from(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
         "missing": {codec.column_from(key): n for key, n in filed.missing},
         **history_from(filed.history, groups),
         "record": record_from(filed.record, schema, known_classes),
@@ -335,14 +349,24 @@ def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, cod
     return Counts(found, filed.rows, filed.history["log_likelihood"] or 0.0)
 
 
-def prior_from(value: Any) -> Any:
+def value_from(value: Any) -> Any:
+    """Decode a prior or a setting from JSON."""
+    if isinstance(value, list):
+        return [value_from(part) for part in value]
     if not isinstance(value, dict):
         return value
-    if "columns" in value:
-        return {codec.key_of(key): prior_from(part) for key, part in value["columns"]}
-    codec.require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
-    values = {}
-    for name, part in value["values"].items():
-        numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
-        values[name] = np.array(part, dtype=float) if numbers else codec.key_of(part)
-    return getattr(priors, value["prior"])(**values)
+    match sorted(value):
+        case ["columns"]:
+            return {value_from(key): value_from(part) for key, part in value["columns"]}
+        case ["tuple"]:
+            return tuple(value_from(part) for part in value["tuple"])
+        case ["family", "own"]:
+            return family_from(value, "every column")
+        case ["prior", "values"]:
+            codec.require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
+            values = {}
+            for name, part in value["values"].items():
+                numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
+                values[name] = np.array(part, dtype=float) if numbers else codec.key_of(part)
+            return getattr(priors, value["prior"])(**values)
+    raise ModelFileError(f"a setting has the parts {sorted(value)}.")

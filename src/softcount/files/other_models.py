@@ -1,16 +1,23 @@
-"""Files with the words of a BagOfWords or the centres of k-means. Nothing that is read is trusted."""
+"""Files with the words of a BagOfWords, the centres of k-means, or EM runs. Nothing that is read is trusted."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from softcount.errors import DataError, ModelFileError
+from softcount.files.archive import naming, read, write
+from softcount.files.atomic import check_writable
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
 from softcount.files.schema import put_words, words_from
+from softcount.learn.checkpoints import Checkpoint
 from softcount.text import Chosen
 from softcount.text.vocabulary import Hashed
 
@@ -101,3 +108,42 @@ def centres_of(document: Document, arrays: Arrays) -> Centres:
     sizes = finite_array(found.sizes, (len(centres),), "its clusters' sizes")
     require(sizes.min() >= 0 and sizes.sum() > 0, "its clusters' sizes are below zero, or all zero.")
     return found
+
+
+# -- checkpoints of EM
+
+
+class CheckpointHeader(Struct, frozen=True):
+    """The digest of the counts, the seed, and the state of every EM run."""
+
+    data: str
+    seed: int
+    climbs: list[dict[str, Any]]
+
+
+@contextmanager
+def open_checkpoint(path: str) -> Iterator[Checkpoint]:
+    """Open a checkpoint file, which remains after the block until `remove_checkpoint`."""
+    check_writable(path)
+    checkpoint = Checkpoint(partial(write, path), _read_checkpoint(path) if os.path.exists(path) else None, path)
+    try:
+        yield checkpoint
+    except KeyboardInterrupt:
+        checkpoint.interrupt()
+        raise
+
+
+def remove_checkpoint(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _read_checkpoint(path: str) -> tuple[Document, Arrays]:
+    document, arrays = read(path)
+    if set(document) != {"checkpoint"}:
+        raise ModelFileError(f"{path} is a model, and no checkpoint. Name another file.")
+    with naming(path, "it is no checkpoint that makes sense"):
+        header = decode(CheckpointHeader, document["checkpoint"], {}, "checkpoint", "its header")
+        sound = all(isinstance(run["start"], str) and isinstance(run["ended"], bool) for run in header.climbs)
+        require(sound, "its climbs make no sense.")
+        return asdict(header), arrays

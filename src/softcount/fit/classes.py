@@ -20,6 +20,7 @@ from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
 from softcount.evaluate.warnings import find_warnings, measure_dependence
+from softcount.files.other_models import open_checkpoint
 from softcount.fit import reread
 from softcount.fitted.ensemble_scorers import EnsembleScorer
 from softcount.fitted.fitted import Fitted
@@ -233,10 +234,8 @@ class ClassRequest(Struct, frozen=True):
         return self._with_ensemble(fitted, table, runner) if self.ensemble else fitted
 
     def _find_classes(self, table: Table, runner: Runner, search: ClassSearch) -> Fitted:
-        from softcount.files.checkpoint_file import checkpointed
-
         traces = StartTraces(self.plan.watch or (lambda *seen: None))
-        with nullcontext() if self.checkpoint is None else checkpointed(self.checkpoint) as log:
+        with nullcontext() if self.checkpoint is None else open_checkpoint(self.checkpoint) as log:
             plan = replace(self.plan, watch=traces, log=log)
             if search.plans is not None:
                 from softcount.learn.choose import fit_best_plan
