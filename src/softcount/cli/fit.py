@@ -253,7 +253,7 @@ def read_structure(request: Request) -> Any:
         option = "--net"
         if request.net in NETWORK_WORDS or is_network_file(request.net):
             return None
-        return network.graph_of_text(request.net)
+        return network.parse_graph(request.net)
     except DataError as error:
         raise click.UsageError(f"{option}: {error}") from None
 

@@ -145,7 +145,7 @@ class BayesNet(EmEstimator, TableEstimator):
         self._check_settings()
         table, target, classes = self._open(X, y, sample_weight)
         request = self._request(target, classes)
-        structure = network_fit.structure_of(self.edges, target, request.search)
+        structure = network_fit.declare_structure(self.edges, target, request.search)
         if structure.graph is not None:
             self._refuse_other_edges(structure.graph)
         with progress(self, request.plan) as plan, Threads(self.n_jobs) as threads:
@@ -178,7 +178,7 @@ class BayesNet(EmEstimator, TableEstimator):
         table = opening(kinds=kinds)
         if self.edges is not None and not (isinstance(self.edges, str) and self.edges in network_fit.WORDS):
             # Columns of one value, or that look like names, are left out unless an edge names them.
-            named = network_fit.graph_of(self.edges).number
+            named = network_fit.read_graph(self.edges).number
             idle = [spec.key for spec in table.schema.fields if not spec.used and spec.key in named]
             if idle:
                 table = opening(kinds=dict.fromkeys(idle, Kind.CATEGORICAL) | kinds)
@@ -191,8 +191,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def _prior_levels(self) -> dict[Key, list[Any]]:
         """The levels that a prior, or a network to start from, names: they join those that occur."""
-        start = {} if isinstance(self.init, Mapping) else network_fit.node_levels(self.init)
-        return {**start, **network_fit.node_levels(self.prior)}
+        start = {} if isinstance(self.init, Mapping) else network_fit.named_levels(self.init)
+        return {**start, **network_fit.named_levels(self.prior)}
 
     @property
     def _column_prior(self) -> Any:
@@ -207,7 +207,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return network_fit.NetworkRequest(
             plan, self.edges, self._search_settings(), self.hidden, dict(self.cut or {}), self.prior,
             self.equivalent_sample_size,
-            GraphStarts(self.n_init, self.random_state, network_fit.start_of(self.init)), classes,
+            GraphStarts(self.n_init, self.random_state, network_fit.make_start(self.init)), classes,
             self._prior_levels().get(target, []),
         )  # fmt: skip
 
@@ -219,8 +219,8 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def _search_settings(self) -> network_fit.SearchSettings:
         return network_fit.SearchSettings(
-            self.criterion, tuple(network_fit.graph_of(self.required).edges if self.required else ()),
-            network_fit.pairs_of(self.forbidden), self.max_parents, self.equivalent_sample_size,
+            self.criterion, tuple(network_fit.read_graph(self.required).edges if self.required else ()),
+            network_fit.read_edges(self.forbidden), self.max_parents, self.equivalent_sample_size,
         )  # fmt: skip
 
     def _check_settings(self) -> None:
@@ -235,10 +235,10 @@ class BayesNet(EmEstimator, TableEstimator):
         """Raise an error if edges break `required`, `forbidden` or `max_parents`, which only a search obeys."""
         there = set(graph.edges)
         how = "These settings are for edges='search'."
-        for parent, child in network_fit.graph_of(self.required).edges if self.required else ():
+        for parent, child in network_fit.read_graph(self.required).edges if self.required else ():
             if (parent, child) not in there:
                 raise DataError(f"required: the network has no edge from {parent!r} to {child!r}. {how}")
-        for parent, child in network_fit.pairs_of(self.forbidden):
+        for parent, child in network_fit.read_edges(self.forbidden):
             if (parent, child) in there:
                 raise DataError(f"forbidden: the network has the edge from {parent!r} to {child!r}. {how}")
         for child, parents in zip(graph.names, graph.parents, strict=True):
@@ -249,7 +249,7 @@ class BayesNet(EmEstimator, TableEstimator):
         """Raise an error if an equivalent sample size is set and nothing uses it."""
         if self.equivalent_sample_size == 1.0 or self.criterion == "bdeu":
             return
-        other = network_fit.other_network(self.prior)
+        other = network_fit.as_fitted_network(self.prior)
         if other is not None and other.counts.rows > 0:
             raise DataError(
                 f"equivalent_sample_size={self.equivalent_sample_size!r} does not go with a fitted network as the "
@@ -540,7 +540,7 @@ class BayesNet(EmEstimator, TableEstimator):
             return list(self._fitted.net.graph.names)
         if self.edges is None or (isinstance(self.edges, str) and self.edges in network_fit.WORDS):
             raise AttributeError("nodes: the edges are not known before the fit.")
-        return list(network_fit.graph_of(self.edges).names)
+        return list(network_fit.read_graph(self.edges).names)
 
     edges_: list[tuple[Key, Key]] = attribute("net.graph.edges", "Edges as pairs (parent, child).")
 
@@ -768,7 +768,7 @@ class BayesNet(EmEstimator, TableEstimator):
                     f"edges={word!r} are the same whatever the rows say. Ask for 'tan', 'chow-liu' or 'search'."
                 )
             found = bootstrap_edges(
-                counting, network_fit.learner(word, rows, target, self._search_settings()), replicates
+                counting, network_fit.make_search(word, rows, target, self._search_settings()), replicates
             )
             ends, figures = ("parent", "child"), {name: getattr(found, name) for name in STRENGTHS}
             pairs = [(int(a), int(b)) for a, b in np.argwhere(found.directed > 0)]

@@ -41,11 +41,11 @@ ARROW, LONG_ARROW = ">", "->"
 SUFFIXES = (".bif", ".xml", ".xmlbif", ".gz")
 
 
-# -- structure: pairs, parents by child, text, a file, or a word for how to find edges
+# -- structure: pairs, parents by child, text, a file, or the name of a search
 
 
 class SearchSettings(Struct, frozen=True):
-    """What a search for edges keeps to: its score, edges that must or must not be, at most so many parents."""
+    """Score of a search for edges, and its constraints."""
 
     score: str = "bic"
     required: tuple[Edge, ...] = ()
@@ -54,23 +54,24 @@ class SearchSettings(Struct, frozen=True):
     sample_size: float = 1.0
 
 
-def structure_of(edges: Any, target: Key | None, settings: SearchSettings) -> DeclaredNet:
-    """A network with the structure that `edges` describes: its graph, what makes one of the names of the nodes, or what
-    finds one in the rows. By default that is a tree, of the columns or, with a class, given the class.
+def declare_structure(edges: Any, target: Key | None, settings: SearchSettings) -> DeclaredNet:
+    """Return a network with a graph, a function from the names of the nodes to a graph, or a search in the rows.
+
+    The default is the best tree: of all columns or, with a class, of the columns given the class.
     """
     if edges is None:
         edges = "chow-liu" if target is None else "tan"
     if not (isinstance(edges, str) and edges in WORDS):
-        return DeclaredNet(graph=graph_of(edges))
+        return DeclaredNet(graph=read_graph(edges))
     if target is None and edges in ("naive", "joint", "tan"):
         raise DataError(f"edges={edges!r} needs the class: give y, the labels or the name of their column.")
     if edges in ("naive", "joint"):
-        return DeclaredNet(shape=partial(_class_first, target, edges == "joint"))
+        return DeclaredNet(shape=partial(_connect_class, target, edges == "joint"))
     return DeclaredNet(search=partial(_find_edges, edges, target, settings))
 
 
-def _class_first(target: Key, joint: bool, names: Sequence[Key]) -> Graph:
-    """Edges from the class to every other node; in a `joint` graph, also from every node to those after it."""
+def _connect_class(target: Key, joint: bool, names: Sequence[Key]) -> Graph:
+    """Connect the class to every other node and, if `joint`, every node to all later ones."""
     order = [target, *(name for name in names if name != target)]
     parents = (order[:place] if joint else order[:1] for place in range(1, len(order)))
     edges = [(parent, name) for name, own in zip(order[1:], parents, strict=True) for parent in own]
@@ -78,8 +79,11 @@ def _class_first(target: Key, joint: bool, names: Sequence[Key]) -> Graph:
 
 
 def _find_edges(word: str, target: Key | None, settings: SearchSettings, coded: Coded) -> tuple[Graph, list[str]]:
-    """The graph of coded rows; a search by score needs the same rows for every node: missing cells are drawn."""
-    learn, notes = learner(word, coded, target, settings), []
+    """Return the graph of coded rows, and notes.
+
+    A search by score needs the same rows for every node, so missing cells are drawn.
+    """
+    learn, notes = make_search(word, coded, target, settings), []
     announce("searching edges")
     if not (word == "search" and (coded.codes < 0).any()):
         graph = learn(CodeCounts(coded.codes, coded.sizes, coded.weights))
@@ -91,8 +95,8 @@ def _find_edges(word: str, target: Key | None, settings: SearchSettings, coded: 
     return Graph(coded.names, graph.parents), notes
 
 
-def learner(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[CodeCounts], Graph]:
-    """From counts of nodes by number to a graph of them."""
+def make_search(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[CodeCounts], Graph]:
+    """Return the function that finds a graph of numbered nodes from their counts."""
     if word == "tan":
         return lambda counting: tree_augmented(counting, coded.names.index(target))
     return chow_liu if word == "chow-liu" else partial(_search, settings=settings, names=coded.names)
@@ -115,35 +119,29 @@ def _search(counting: CodeCounts, settings: SearchSettings, names: Sequence[Key]
     return search_graph(counting, score, EdgeRules(required, forbidden, settings.max_parents)).graph
 
 
-def graph_of(edges: Any) -> Graph:
-    """A graph from pairs (parent, child), from parents by child, from text such as "A>B, B>C", or from a file."""
+def read_graph(edges: Any) -> Graph:
+    """Read a graph from pairs (parent, child), from parents by child, from text such as "A>B, B>C", or from a file."""
     if isinstance(edges, Graph):
         return edges
     if isinstance(edges, Mapping):
-        return Graph.of(
-            [
-                (parent, child)
-                for child, own in edges.items()
-                for parent in ([own] if isinstance(own, str) else list(own))
-            ],
-            edges,
-        )
+        parents = {child: [own] if isinstance(own, str) else list(own) for child, own in edges.items()}
+        return Graph.of([(parent, child) for child, own in parents.items() for parent in own], edges)
     if isinstance(edges, Path) or (isinstance(edges, str) and edges.lower().endswith(SUFFIXES)):
         return read_network(edges).graph
     if isinstance(edges, str):
-        return graph_of_text(edges)
+        return parse_graph(edges)
     if not isinstance(edges, Iterable):
         raise DataError(f"edges are pairs (parent, child), not {edges!r}.")
     return Graph.of(list(edges))
 
 
-def graph_of_text(text: str) -> Graph:
-    """A graph from text: "Bag>Flavor, Bag>Wrapper"; a name alone is a node without edges.
+def parse_graph(text: str) -> Graph:
+    """Parse a graph such as "Bag>Flavor, Bag>Wrapper"; a single name is a node without edges.
 
-    >>> graph_of_text("Rain>Wet, Sprinkler -> Wet").edges
+    >>> parse_graph("Rain>Wet, Sprinkler -> Wet").edges
     [('Rain', 'Wet'), ('Sprinkler', 'Wet')]
     """
-    edges, names = _written(text)
+    edges, names = _parse_edges(text)
     if not edges and len(names) == 1:
         raise DataError(
             f"{text!r} is neither a list of edges (A>B, B>C) nor one of {', '.join(WORDS)}, nor the name of a network "
@@ -152,17 +150,17 @@ def graph_of_text(text: str) -> Graph:
     return Graph.of(edges, dict.fromkeys(names))
 
 
-def pairs_of(edges: Any) -> tuple[Edge, ...]:
-    """Pairs (parent, child), as such or as text, that need not be a graph."""
+def read_edges(edges: Any) -> tuple[Edge, ...]:
+    """Read pairs (parent, child), or text with pairs, which may form cycles."""
     if isinstance(edges, str):
-        return tuple(_written(edges)[0])
+        return tuple(_parse_edges(edges)[0])
     if edges is not None and not isinstance(edges, Iterable):
         raise DataError(f"edges are pairs (parent, child), not {edges!r}.")
     return tuple(pair_of(edge) for edge in edges or ())
 
 
-def _written(text: str) -> tuple[list[Edge], list[str]]:
-    """The edges that a text names, and the names in it."""
+def _parse_edges(text: str) -> tuple[list[Edge], list[str]]:
+    """Return the edges in a text and all names in it."""
     edges: list[Edge] = []
     names: list[str] = []
     for part in text.split(","):
@@ -178,14 +176,14 @@ def _written(text: str) -> tuple[list[Edge], list[str]]:
 # -- priors and initial tables: numbers, words, an expert's tables, an older network's counts
 
 
-def other_network(said: Any) -> FittedNet | None:
-    """A network that was given as a prior or as a start, as a fitted one; None for anything else."""
-    fitted = as_fitted(said) if isinstance(said, Network) else fitted_table(said)
+def as_fitted_network(given: Any) -> FittedNet | None:
+    """Return a network as a fitted one, or the network of an estimator; None for anything else."""
+    fitted = as_fitted(given) if isinstance(given, Network) else fitted_table(given)
     return fitted if hasattr(fitted, "net") else None
 
 
-def _laid(other: Net, model: Net, key: Key, array: np.ndarray, what: str) -> np.ndarray:
-    """(configurations x rest) of another network in the order of this model's parents and levels."""
+def _rearrange_table(other: Net, model: Net, key: Key, array: np.ndarray, what: str) -> np.ndarray:
+    """Return (configurations x rest) parameters of another network in the order of this model's parents and levels."""
     parents, theirs = ({net.graph.names[x] for x in net.graph.parents[net.graph.place(key)]} for net in (model, other))
     if parents != theirs:
         raise DataError(f"{what}: node {key!r} has other parents there than here.")
@@ -195,116 +193,110 @@ def _laid(other: Net, model: Net, key: Key, array: np.ndarray, what: str) -> np.
     return rearrange(array, other, model, key, levels_of(model.nodes[key]) is not None, guess=True)
 
 
-def _refuse_unknown_levels(other: Net, model: Net, key: Key) -> None:
-    """Raise where a node or one of its parents has a level that the other network does not know."""
-    for name in (key, *(other.graph.names[parent] for parent in other.graph.parents[other.graph.number[key]])):
-        known = set(map(str, levels_of(other.nodes[name]) or ()))
-        for level in levels_of(model.nodes[name]) or ():
-            if str(level) not in known:
-                raise DataError(f"prior: node {name!r} has no category {level!r} there.")
-
-
 def network_priors(model: Net, prior: Any, sample_size: float) -> dict[Key, Any]:
-    """The prior of every node.
+    """Return the prior of every node.
 
-    A number or word is for all nodes ("bdeu" shares `sample_size` imagined rows over the table of each); a mapping has
-    those of some; a network is an expert: the tables of one that was read times `sample_size`, the counts of a fitted.
+    A number or a word is the prior of all nodes ("bdeu" divides `sample_size` pseudo-counts over the table of each); a
+    mapping has the priors of some. A network is an expert: tables read from a file count `sample_size` rows per
+    configuration, a fitted network adds its counts.
     """
-    other = other_network(prior)
-    if other is not None:
-        found: dict[Key, Any] = {node.key: 1.0 for node in model.each}
-        for key in (key for key in found if key in other.levels):
-            counts = np.maximum(other.counts.arrays[key].value, 0.0)
-            table = counts + np.broadcast_to(other.imagined.hypers[key]["alpha"], counts.shape)
-            table = _laid(other.net, model, key, table, "prior")
-            _refuse_unknown_levels(other.net, model, key)
-            found[key] = Dirichlet(table if other.counts.rows > 0 else table * sample_size)
-        return found
-    if isinstance(prior, Mapping):
-        for key in prior:
+    other = as_fitted_network(prior)
+    if other is None:
+        named = isinstance(prior, Mapping)
+        for key in prior if named else ():
             model.graph.place(key)
-        return {node.key: _one(node, prior.get(node.key, 1.0), sample_size) for node in model.each}
-    return {node.key: _one(node, prior, sample_size) for node in model.each}
+        return {
+            node.key: _node_prior(node, prior.get(node.key, 1.0) if named else prior, sample_size)
+            for node in model.each
+        }
+    found: dict[Key, Any] = {node.key: 1.0 for node in model.each}
+    for key in (key for key in found if key in other.levels):
+        counts = np.maximum(other.counts.arrays[key].value, 0.0)
+        table = counts + np.broadcast_to(other.imagined.hypers[key]["alpha"], counts.shape)
+        table = _rearrange_table(other.net, model, key, table, "prior")
+        for name in (key, *(other.net.graph.names[x] for x in other.net.graph.parents[other.net.graph.number[key]])):
+            known = set(map(str, levels_of(other.net.nodes[name]) or ()))
+            for level in levels_of(model.nodes[name]) or ():
+                if str(level) not in known:
+                    raise DataError(f"prior: node {name!r} has no category {level!r} there.")
+        found[key] = Dirichlet(table if other.counts.rows > 0 else table * sample_size)
+    return found
 
 
-def node_levels(prior: Any) -> dict[Key, list[Any]]:
-    """The levels that a prior, or another network, names: they join those that are met."""
-    other = other_network(prior)
+def _node_prior(node: Node, prior: Any, sample_size: float) -> Any:
+    levels = levels_of(node)
+    if isinstance(prior, str) and prior == "bdeu":
+        return sample_size / (node.setting.groups * max(len(levels or (0,)), 1))
+    if isinstance(prior, (list, np.ndarray)) and levels is not None:
+        return Dirichlet(_check_table(node, prior, "prior"))
+    return prior
+
+
+def named_levels(prior: Any) -> dict[Key, list[Any]]:
+    """Return the categories that a prior or another network names, which exist whether seen or not."""
+    other = as_fitted_network(prior)
     if other is None:
         return prior_levels(prior)
     return {key: list(levels) for key, levels in other.levels.items() if key not in other.net.cuts}
 
 
-def _one(node: Node, prior: Any, sample_size: float) -> Any:
-    """A node's prior as its family takes it."""
-    levels = levels_of(node)
-    if isinstance(prior, str) and prior == "bdeu":
-        return sample_size / (node.setting.groups * max(len(levels or (0,)), 1))
-    if isinstance(prior, (list, np.ndarray)) and levels is not None:
-        return Dirichlet(_shaped(node, prior, "prior"))
-    return prior
-
-
-def start_of(init: Any) -> Callable[[Net, Imagined], Params] | None:
-    """What makes the parameters that EM starts from; None where they are drawn."""
+def make_start(init: Any) -> Callable[[Net, Imagined], Params] | None:
+    """Return the function that makes the initial parameters of EM; None if they are drawn."""
     if init is None or (isinstance(init, str) and init in ("random", "k-means++")):
         return None
     if isinstance(init, Mapping):
-        return lambda model, imagined: _started(model, imagined, init)
-    other = other_network(init)
+        return lambda model, imagined: _start_from_tables(model, imagined, init)
+    other = as_fitted_network(init)
     if other is None:
         raise DataError(f"init is a network, or a mapping of nodes to tables, not {init!r}.")
-    return lambda model, imagined: _started(model, imagined, _start_from(model, other))
+    return lambda model, imagined: _start_from_tables(model, imagined, _shared_parameters(model, other))
 
 
-def _start_from(model: Net, other: FittedNet) -> dict[Key, Any]:
-    """What another network says of the nodes that both have, by parameter."""
+def _shared_parameters(model: Net, other: FittedNet) -> dict[Key, Any]:
+    """Return the parameters of another network for the nodes that both have."""
     found: dict[Key, Any] = {}
     levels, params = other.levels, other.params
     for key in (key for key in model.graph.names if key in params):
         if key in levels:
-            table = _laid(other.net, model, key, params[key]["probability"], "init")
+            table = _rearrange_table(other.net, model, key, params[key]["probability"], "init")
             found[key] = table / table.sum(axis=1, keepdims=True)
             continue
-        laid = {name: _laid(other.net, model, key, np.asarray(own), "init") for name, own in params[key].items()}
+        own = {
+            name: _rearrange_table(other.net, model, key, np.asarray(part), "init")
+            for name, part in params[key].items()
+        }
         parents = model.nodes[key].family.number_parents
         if parents:  # in the order of the new model
             known = other.net.nodes[key].family.number_parents
-            laid["coefficients"] = laid["coefficients"][..., [known.index(x) for x in parents]]
-        found[key] = laid
+            own["coefficients"] = own["coefficients"][..., [known.index(x) for x in parents]]
+        found[key] = own
     return found
 
 
-def _started(model: Net, imagined: Imagined, init: Mapping[Key, Any]) -> Params:
-    """Given tables where there are some; the others even."""
+def _start_from_tables(model: Net, imagined: Imagined, init: Mapping[Key, Any]) -> Params:
+    """Return the given parameters; nodes without any get those of a table without rows."""
     for key in init:
         model.graph.place(key)
     sizes = {x.name: (x.groups, x.width) if x.alone else (x.groups, len(x.nodes), x.width) for x in model.nodes.bundles}
     empty = Counts({name: Twofold.of(np.zeros(size)) for name, size in sizes.items()})
     even = model.nodes.estimate(empty, imagined)
     named = {node.key: even[node.key] for node in model.each}
-    for key, said in init.items():
+    for key, given in init.items():
         node = model.nodes[key]
-        named[key] = node.family.given(_said(node, said), node.setting, node.setting.groups)
+        levels = levels_of(node)
+        if not isinstance(given, Mapping):
+            if levels is None:
+                raise DataError(f"init: {key!r} is a number; give its parameters by name.")
+            given = dict(zip(levels, _check_table(node, given, "init").T, strict=True))
+        named[key] = node.family.given(given, node.setting, node.setting.groups)
     return model.nodes.params(named)
 
 
-def _said(node: Node, said: Any) -> Mapping[Any, Any]:
-    """A table as probabilities by level, one for each configuration of the parents."""
-    levels = levels_of(node)
-    if isinstance(said, Mapping):
-        return said
-    if levels is None:
-        raise DataError(f"init: {node.key!r} is a number; give its parameters by name.")
-    table = _shaped(node, said, "init")
-    return {level: table[:, place] for place, level in enumerate(levels)}
-
-
-def _shaped(node: Node, said: Any, what: str) -> np.ndarray:
-    """A table as somebody wrote it: (configurations x levels), or an axis for every parent."""
+def _check_table(node: Node, given: Any, what: str) -> np.ndarray:
+    """Return (configurations x levels) numbers; they may be given with an axis for every parent, or once for all."""
     groups, levels = node.setting.groups, len(levels_of(node) or ())
     try:
-        table = np.asarray(said, dtype=float)
+        table = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
         table = np.zeros(0)
     if table.shape[-1:] != (levels,) or table.size not in (levels, groups * levels):
@@ -321,9 +313,9 @@ def _shaped(node: Node, said: Any, what: str) -> np.ndarray:
 class NetworkRequest(Struct, frozen=True):
     """A Bayesian network of a table's columns, of `hidden` nodes, and of the target of the plan.
 
-    `edges` is anything that `structure_of` takes; `classes` are the names of coded labels, and
-    `class_levels` further levels of the class that a prior names. The class is evaluated in `folds` (None: not at all),
-    or on the share `holdout` of the rows.
+    `edges` is anything that `declare_structure` takes; `classes` are the names of coded labels, and `class_levels`
+    further categories of the class that a prior names. The class is evaluated in `folds` (None: not at all), or on the
+    share `holdout` of the rows.
     """
 
     plan: Plan
@@ -342,18 +334,15 @@ class NetworkRequest(Struct, frozen=True):
     seed: int = 0
 
     def settle(self, table: Table, runner: Runner, evaluated: bool = False) -> tuple[Table, Self]:
-        """Nothing is left to the rows before they are learned from."""
         return table, self
 
     def learn(self, table: Table, runner: Runner) -> FittedNet:
-        """The network: its edges, where they are to be found, and its tables; by EM where something is not seen."""
-        declared = self.declare(table, structure_of(self.edges, self.plan.target, self.search))
+        declared = self.declare(table, declare_structure(self.edges, self.plan.target, self.search))
         priors = partial(network_priors, prior=self.prior, sample_size=self.sample_size)
         fit = partial(fit_network, table, priors_of=priors, plan=self.plan, starts=self.starts, runner=runner)
         return replace(FittedNet.of(fit_hidden_levels(declared, fit)), target=self.plan.target)
 
     def declare(self, table: Table, structure: DeclaredNet) -> DeclaredNet:
-        """What is said of the network, for a table whose columns are known."""
         target, hidden = self.plan.target, self.hidden or {}
         if hidden == AUTO:
             named = () if structure.graph is None else structure.graph.names
@@ -365,7 +354,7 @@ class NetworkRequest(Struct, frozen=True):
         )  # fmt: skip
 
     def complete(self, fitted: FittedNet, table: Table, runner: Runner) -> FittedNet:
-        """Count missing cells, and evaluate how the class of unseen rows is predicted."""
+        """Count missing cells, and evaluate the predictions of the class by cross-validation."""
         again = reread(table, fitted.schema)
         for task in again.tasks():
             task()
@@ -379,10 +368,7 @@ class NetworkRequest(Struct, frozen=True):
         return replace(fitted, record=replace(fitted.record, evaluation=evaluation))
 
     def _evaluate(self, fitted: FittedNet, table: Table, again: Table, runner: Runner) -> Evaluation | None:
-        """Fit a network to the other rows for every fold, with a structure of its own if structure is searched.
-
-        None if too few rows have a class.
-        """
+        """Fit every fold's network again, with its edges if they are searched; None if too few rows have a class."""
         codes = class_codes(fitted, again)
         parts = [np.ones(0), *(w for _, w in again.weights() if w is not None)]
         weights = np.concatenate(parts) if again.has_weights else np.ones(len(codes))
@@ -397,7 +383,7 @@ class NetworkRequest(Struct, frozen=True):
     def _refit(
         self, fitted: FittedNet, table: Table, runner: Runner, weights: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        """The probabilities of the class in some rows, by a network that was learned with these weights."""
+        """Return the probabilities of the class in some rows under a network learned with these weights."""
         kinds: Any = dict(self.plan.declared.forced)
         if table.sides.weight is not None:
             kinds[table.sides.weight] = "ignore"
@@ -415,6 +401,6 @@ class NetworkRequest(Struct, frozen=True):
 
 
 def class_codes(fitted: FittedNet, table: Table) -> np.ndarray:
-    """The class of every row of a table that is open with its target, as the network numbers it; -1 where unknown."""
+    """Return the number of the class of every row of a table opened with its target; -1 if unknown."""
     known = {str(level): place for place, level in enumerate(fitted.levels[fitted.target])}
     return np.array([-1 if x is None else known.get(str(x), -1) for x in table.labels()], dtype=np.int64)
