@@ -16,7 +16,7 @@ from softcount.families import Family, Params
 from softcount.fitted import answers
 from softcount.fitted.classes import anomaly_scores, cards_of, describe
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
-from softcount.fitted.explain import explain_rows
+from softcount.fitted.explain import Explanation, explain_rows
 from softcount.fitted.influence import measure_departures, measure_known_influence
 from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
@@ -25,6 +25,7 @@ from softcount.models.star import TILE
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table, open_table
 from softcount.table.schema import Key
+from softcount.table.text_columns import Map
 
 
 def complete_names(known: Sequence[Any], count: int) -> list[Any]:
@@ -66,10 +67,9 @@ def register_fitted(model: str) -> Callable[[AnyFitted], AnyFitted]:
 
 
 class FittedTable(Learned, frozen=True, eq=False):
-    """A fitted model of a table.
+    """A fitted model of a table: the answers that estimators, commands, pages and servers call.
 
-    Every kind answers `proba`, `score_rows`, `query`, `sample`, `fills`, `explain` and `anomaly_scores` in the same
-    form. `names` are the classes; empty if the model predicts none.
+    A kind of model implements those that it can give. Rows are read by `run` or the threads, which are a `Runner`.
     """
 
     caches_answers: ClassVar[bool] = True
@@ -79,8 +79,41 @@ class FittedTable(Learned, frozen=True, eq=False):
         """Open data with this model's schema."""
         return open_table(data, schema=self.schema, missing=self.schema.missing, **how)
 
+    # -- answers
+
+    def proba(self, table: Table, threads: Runner) -> np.ndarray:
+        """Return (rows x classes) probabilities."""
+        raise NotImplementedError
+
+    def score_rows(self, table: Table, threads: Runner) -> np.ndarray:
+        """Return the log-density of each row."""
+        raise NotImplementedError
+
+    def anomaly_scores(self, table: Table, threads: Runner) -> np.ndarray:
+        """Return how much less likely each row is than usual, in nats."""
+        raise NotImplementedError
+
+    def explain(self, table: Table, against: Any = None, run: Map = map) -> Explanation:
+        """Return what each column contributes to the log-odds of each row's class against another."""
+        raise NotImplementedError
+
+    def query(self, of: Any = None, given: Any = None) -> Any:
+        """Return the distribution of one column given others, or those of all."""
+        raise NotImplementedError
+
+    def sample(self, n: int, given: Any, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw new rows, as columns by name."""
+        raise NotImplementedError
+
+    def fills(self, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
+        """Return the rows with missing cells, and the imputed values, by column."""
+        raise NotImplementedError
+
+    # -- facts
+
     @property
     def names(self) -> list[Any]:
+        """The classes; empty if the model predicts none."""
         raise NotImplementedError
 
     @property
