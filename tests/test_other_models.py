@@ -18,7 +18,7 @@ import softcount as sc
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.formulas import CombinedCode, LevelCode, LookUp, formula
 from softcount.core.special import log_of
-from softcount.export.scoring_plan import DrawnRows, ScoringPlan, input_columns
+from softcount.export.scoring_plan import DrawnRows, ScoringPlan, describe_columns
 from softcount.export.sql_query import as_sql
 from softcount.families import Categorical, Setting
 from softcount.files.model_file import save_model
@@ -152,7 +152,7 @@ class FittedTree(FittedTable, frozen=True, eq=False):
         sizes = tuple(1 + len(own.setting.levels) for own in others)
         code = CombinedCode(tuple(LevelCode(own.key, len(own.setting.levels)) for own in others), sizes)
         table = sum(self.scores(np.array([(0, *codes) for codes in np.ndindex(*sizes)])).values())
-        columns = input_columns(self, [own.key for own in others])
+        columns = describe_columns(self, [own.key for own in others])
         return ScoringPlan(tuple(columns), (LookUp(code, table),), first.setting.levels)
 
     def _export_rows(self) -> DrawnRows:
@@ -236,7 +236,7 @@ class FittedChain(FittedTable, frozen=True, eq=False):
         emitted = np.vstack([log_of(symbols).T, np.zeros(2)])  # a symbol that was never seen counts as missing
         terms = formula(log_of(np.linalg.matrix_power(following, 1 << 20)[0]))
         found = LookUp(LevelCode(spec.key, len(spec.levels)), emitted)
-        return ScoringPlan(tuple(input_columns(self, [spec.key])), (terms, found), (0, 1))
+        return ScoringPlan(tuple(describe_columns(self, [spec.key])), (terms, found), (0, 1))
 
     def _export_rows(self) -> DrawnRows:
         shares, emitted = self._export_plan().terms

@@ -15,12 +15,12 @@ import pytest
 import softcount as sc
 from contract.examples import EXAMPLES, Example
 from export.test_sql import CLOSE, HOSTILE, fitted, iris, is_refused
-from softcount.export.onnx_graph import as_onnx, fed_column
+from softcount.export.onnx_graph import as_onnx, feed_column
 
 
 def run(model: Any, cells: dict[str, Any]) -> list[Any]:
     session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
-    fed = {column.name: fed_column(column, cells[column.name]) for column in model._export_plan().columns}
+    fed = {column.name: feed_column(column, cells[column.name]) for column in model._export_plan().columns}
     return list(session.run(None, fed))
 
 

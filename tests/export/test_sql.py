@@ -20,7 +20,7 @@ import softcount as sc
 from contract.examples import EXAMPLES, Example
 from softcount.core.formulas import Apply, Cell, Formula, total
 from softcount.export import DIALECTS
-from softcount.export.scoring_plan import plan_of
+from softcount.export.scoring_plan import plan_model
 from softcount.export.sql_formulas import number, operate
 from softcount.export.sql_query import as_sql, scoring_query
 
@@ -265,7 +265,7 @@ def test_hostile_names_are_inert(hostile: Any, postgres: Any, table: str) -> Non
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_dialect_parses_to_the_same_words_and_numbers(hostile: Any, dialect: str) -> None:
     model, _ = hostile
-    written = scoring_query(plan_of(model.fitted_), dialect, "rows", HOSTILE)
+    written = scoring_query(plan_model(model.fitted_), dialect, "rows", HOSTILE)
     parsed = sqlglot.parse(written, dialect=dialect)
     assert len([one for one in parsed if one is not None]) == 1
     read = {column.name for column in parsed[0].find_all(exp.Column) if column.table == "t"}
@@ -407,7 +407,7 @@ def test_the_nearest_centre_is_exported(kind: Any) -> None:
 
 
 def test_plan_names_its_columns(people: Any) -> None:
-    plan = plan_of(people[0].fitted_)
+    plan = plan_model(people[0].fitted_)
     assert [column.name for column in plan.columns] == [name for name in people[1] if name != "row"]
 
 

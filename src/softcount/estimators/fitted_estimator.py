@@ -597,7 +597,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return find_classes(match_names(labels, self.fitted_.names), self.fitted_.names)
 
     def _export_plan(self) -> Any:
-        return scoring_plan.plan_of(self._fitted)
+        return scoring_plan.plan_model(self._fitted)
 
     def _export_rows(self) -> Any:
         return scoring_plan.draw_rows(self.fitted_)

@@ -291,7 +291,7 @@ class KMeans(
         return report.make_report(self, X, redact)
 
     def _export_plan(self) -> Any:
-        return scoring_plan.centres_plan(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
+        return scoring_plan.plan_centres(self.cluster_centers_, self._export_keys(), self.found_.frame.unit)
 
     def _export_rows(self) -> Any:
         cells = scoring_plan.draw_around(self.cluster_centers_, self._export_keys())

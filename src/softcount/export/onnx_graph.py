@@ -21,8 +21,8 @@ from softcount.export.scoring_plan import (
     InputColumn,
     ScoringPlan,
     compare,
-    plain_names,
-    spellings,
+    spell_level,
+    type_names,
 )
 from softcount.export.sql_formulas import refuse_words
 from softcount.families.setting import IMPOSSIBLE
@@ -76,7 +76,7 @@ class OnnxGraph:
     # -- cells
 
     def cell(self, key: Key) -> str:
-        """A column's numbers, NaN if they are missing or out of range."""
+        """Return a column's numbers, NaN if they are missing or out of range."""
         if ("cell", key) in self.made:
             return self.made["cell", key]
         column, nothing, zero = self.columns[key], self.known([[np.nan]]), self.known([[0.0]])
@@ -100,7 +100,7 @@ class OnnxGraph:
         return found
 
     def level(self, key: Key) -> str:
-        """A column's codes of levels, 0 if missing."""
+        """Return a column's codes of levels, 0 if missing."""
         if ("level", key) not in self.made:
             column = self.columns[key]
             places = dict.fromkeys(column.missing, 0) | dict(column.spellings())
@@ -112,7 +112,7 @@ class OnnxGraph:
         return self.made["level", key]
 
     def flat(self, of: str) -> str:
-        """A column as a line."""
+        """Return a column as a vector."""
         return self.node("Reshape", of, self.known([-1], LONG))
 
     # -- formulas
@@ -152,7 +152,7 @@ class OnnxGraph:
         return self.node("Less" if test.sign == "<" else "Equal", self.write(test.left), self.write(test.right))
 
     def code(self, code: fm.Code) -> str:
-        """A code's tensor of whole numbers, rows by one."""
+        """Return a code as whole numbers, rows by one."""
         if isinstance(code, fm.LevelCode):
             return self.level(code.key)
         if isinstance(code, fm.WordsCode):
@@ -175,7 +175,7 @@ class OnnxGraph:
         return whole
 
     def places(self, of: str, edges: np.ndarray) -> str:
-        """For each number, how many edges it is not below."""
+        """Return for each number how many edges it is not below."""
         if not len(edges):
             zero = self.node("Mul", of, self.known([[0.0]]))
             return self.node("Cast", self.node("Where", self.node("IsNaN", zero), self.known([[0.0]]), zero), to=7)
@@ -187,7 +187,7 @@ class OnnxGraph:
 
 
 def _aode_mean(graph: OnnxGraph, of: AodeMean) -> str:
-    """One-hot cells times the table of every class give the sums for all parents, of which the known ones are kept."""
+    """Multiply one-hot cells by the table of every class: the sums for all parents, of which the known are kept."""
     node, known = graph.node, graph.known
     ends = [*of.terms.offsets.tolist(), of.terms.width]
     each = []
@@ -223,7 +223,7 @@ def _aode_mean(graph: OnnxGraph, of: AodeMean) -> str:
 
 
 def _block(graph: OnnxGraph, of: fm.BlockDensity) -> str:
-    """Complete rows by one product for each group; rows with missing cells one by one, by elimination."""
+    """Score complete rows by one product for each group, rows with missing cells one by one, by elimination."""
     form, node, known = of.form, graph.node, graph.known
     unit = np.sqrt(np.diagonal(form["covariance"], axis1=1, axis2=2))
     scaled = form["covariance"] / (unit[:, :, None] * unit[:, None, :])
@@ -282,7 +282,7 @@ def _with_holes(graph: OnnxGraph, whole: tuple[str, str], row: tuple[str, str], 
 
 
 def _eliminate_one_row(graph: OnnxGraph, scaled: np.ndarray) -> Any:
-    """A subgraph for one row: missing numbers have variance one and depend on no other."""
+    """Return a subgraph for one row: missing numbers have variance one and depend on no other."""
     helper, kind, node, known = graph.onnx.helper, graph.onnx.TensorProto, graph.node, graph.known
     groups, size = scaled.shape[:2]
     hole, off = graph.name(), graph.name()
@@ -317,7 +317,7 @@ PREDICTED, PROBABILITIES = "predicted", "probabilities"
 
 
 def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
-    """The graph of a model, whose inputs are (rows x 1) doubles, NaN if missing, and texts; the result of its check."""
+    """Return the graph of a model, whose inputs are (rows x 1) doubles (NaN if missing) and texts, and its check."""
     onnx, plan = onnx_module(), model._export_plan()
     names = [column.name for column in plan.columns]
     if len(set(names)) < len(names) or not names:
@@ -348,8 +348,8 @@ def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
 
 
 def _labels(plan: ScoringPlan) -> tuple[int, list[Any], Any]:
-    """The type of the classes in a graph, the classes, and the classes with a value for "none" at the end."""
-    onnx, named = onnx_module(), plain_names(plan.names)
+    """Return the type of the classes in a graph, the classes, and the classes with a value for "none" at the end."""
+    onnx, named = onnx_module(), type_names(plan.names)
     kind, values = named["type"], named["values"]
     if kind is str:
         return onnx.TensorProto.STRING, values, np.array([*values, ""], dtype=object)
@@ -424,17 +424,17 @@ def check_graph(plan: ScoringPlan, rows: DrawnRows, graph: Any) -> ExportCheck:
     settings.log_severity_level = 3
     settings.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(graph.SerializeToString(), settings, providers=["CPUExecutionProvider"])
-    fed = {column.name: fed_column(column, rows.cells[column.key]) for column in plan.columns}
-    told, *proba = session.run(None, fed)
+    fed = {column.name: feed_column(column, rows.cells[column.key]) for column in plan.columns}
+    predicted, *proba = session.run(None, fed)
     places = {value: place for place, value in enumerate(_labels(plan)[1])}
-    found = np.array([places.get(value.item() if isinstance(value, np.generic) else value, -1) for value in told])
+    found = np.array([places.get(value.item() if isinstance(value, np.generic) else value, -1) for value in predicted])
     check = compare(plan, rows, "onnxruntime", found, proba[0] if proba else None)
     formed = [column for column in plan.columns if column.form is not None]
     return replace(check, notes=tuple(f"column {column.key!r} goes in as {column.expected}" for column in formed))
 
 
-def fed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:
+def feed_column(column: InputColumn, cells: Sequence[Any]) -> np.ndarray:
     if column.levels is None:
         numbers = [np.nan if number is None else number for number in column.numbers(cells)]
         return np.array(numbers, dtype=np.float64)[:, None]
-    return np.array([["" if cell is None else spellings(cell)[0]] for cell in cells], dtype=object)
+    return np.array([["" if cell is None else spell_level(cell)[0]] for cell in cells], dtype=object)

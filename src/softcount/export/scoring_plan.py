@@ -58,16 +58,16 @@ class InputColumn(Struct, frozen=True, eq=False):
         return "seconds since midnight" if clock else "seconds"
 
     def numbers(self, cells: Sequence[Any]) -> list[float | None]:
-        """Cells as the numbers they stand for."""
+        """Return cells as the numbers they stand for."""
         if self.form is None:
             return [None if cell is None else float(cell) for cell in cells]
         found = self.form.read([None if cell is None else str(cell) for cell in cells])[0]
         return [None if np.isnan(value) else float(value) for value in found]
 
     def spellings(self) -> Iterator[tuple[str, int]]:
-        """Every way that a level is written, and which it is, counted from 1."""
+        """Yield every way that a level is written, and the number of the level, from 1."""
         for place, level in enumerate(self.levels or (), start=1):
-            for text in ("", *self.missing, BLANK) if level == BLANK else spellings(level):
+            for text in ("", *self.missing, BLANK) if level == BLANK else spell_level(level):
                 yield text, place
 
 
@@ -99,7 +99,7 @@ class Exported(Protocol):
     def _export_rows(self) -> DrawnRows: ...
 
 
-def plan_of(model: Fitted) -> ScoringPlan:
+def plan_model(model: Fitted) -> ScoringPlan:
     """Return the plan of a model of classes; an error names a column that has no formula."""
     if model.bag:
         raise DataError(
@@ -107,12 +107,12 @@ def plan_of(model: Fitted) -> ScoringPlan:
             "Fit a table whose columns have names, or the texts themselves."
         )
     score = model.scorer.formula(model)
-    columns = input_columns(model, score.columns, score.valued)
+    columns = describe_columns(model, score.columns, score.valued)
     return ScoringPlan(tuple(columns), score.terms, tuple(model.names), calibration=model.scorer.calibration)
 
 
-def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> ScoringPlan:
-    """The plan of clusters around centres; with `unit`, of directions."""
+def plan_centres(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> ScoringPlan:
+    """Return the plan of clusters around centres; with `unit`, of directions."""
     columns = tuple(InputColumn(key, name, MISSING) for key, name in labels(keys).items())
     each = list(zip(keys, centres.T, strict=True))
     if unit:
@@ -123,8 +123,8 @@ def centres_plan(centres: np.ndarray, keys: Sequence[Any], unit: bool) -> Scorin
     return ScoringPlan(columns, (score,), tuple(range(len(centres))), "highest")
 
 
-def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()) -> list[InputColumn]:
-    """How these columns of a model are read."""
+def describe_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()) -> list[InputColumn]:
+    """Return how these columns of a model are read."""
     names, schema, found = labels_in(model), model.schema, []
     for key in dict.fromkeys(keys):
         spec = schema[key]
@@ -143,7 +143,7 @@ def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()
         # Databases have real nulls: among categories the usual words are words, as in frames.
         given = schema.missing if levels is None else asked_words(schema.missing)
         words = dict.fromkeys(("", *map(str.strip, given), *spec.missing, *dashes))
-        marks = (text for mark in number_words(tuple(words)) for text in spellings(mark))
+        marks = (text for mark in number_words(tuple(words)) for text in spell_level(mark))
         of_numbers = levels is None or not all(isinstance(level, str) for level in levels)
         missing = dict.fromkeys((*words, *marks, *(NOT_A_NUMBER if of_numbers else ())))
         kept = tuple(word for word in missing if levels is None or word not in levels)
@@ -151,14 +151,14 @@ def input_columns(model: Fitted, keys: Sequence[Key], valued: Sequence[Key] = ()
     return found
 
 
-def spellings(level: object) -> list[str]:
-    """How databases write a level as text.
+def spell_level(level: object) -> list[str]:
+    """Return how databases write a level as text.
 
-    >>> spellings(2), spellings(0.5), spellings(True)
+    >>> spell_level(2), spell_level(0.5), spell_level(True)
     (['2', '2.0'], ['0.5'], ['True', 'true', '1', '1.0'])
     """
     if isinstance(level, (bool, np.bool_)):
-        return [str(bool(level)), str(bool(level)).lower(), *spellings(int(level))]
+        return [str(bool(level)), str(bool(level)).lower(), *spell_level(int(level))]
     if isinstance(level, (float, np.floating)) and not float(level).is_integer():
         return [repr(float(level))]
     if isinstance(level, (int, float, np.integer, np.floating)):
@@ -166,8 +166,8 @@ def spellings(level: object) -> list[str]:
     return [str(level)]
 
 
-def plain_names(names: Sequence[Any]) -> Mapping[str, Any]:
-    """The names of the groups as text, numbers or Booleans, and their type."""
+def type_names(names: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the names of the groups as text, numbers or Booleans, and their type."""
     own = [name.item() if isinstance(name, np.generic) else name for name in names]
     for kind in (bool, int, float):
         if all(type(name) is kind for name in own):
@@ -204,13 +204,13 @@ class ExportCheck(Struct, frozen=True):
 
     def __str__(self) -> str:
         apart = f"probabilities differ by at most {self.difference:.1e}" if np.isfinite(self.difference) else ""
-        told = "every row has the same class" if not self.otherwise else f"{self.otherwise:,} rows have another class"
-        said = ", ".join(part for part in (apart, told) if part)
-        return f"checked on {self.rows:,} rows drawn from the model, by {self.where}: {'; '.join((said, *self.notes))}"
+        labels = "every row has the same class" if not self.otherwise else f"{self.otherwise:,} rows have another class"
+        found = ", ".join(part for part in (apart, labels) if part)
+        return f"checked on {self.rows:,} rows drawn from the model, by {self.where}: {'; '.join((found, *self.notes))}"
 
 
 def draw_rows(model: Fitted) -> DrawnRows:
-    """Rows of a fitted model, the same every time."""
+    """Draw rows of a fitted model, the same every time."""
     rng = np.random.default_rng(0)
     found = drawn(model, ROWS, None, rng)[0]
     columns: dict[Key, list[Any]] = {}
@@ -231,7 +231,7 @@ def draw_rows(model: Fitted) -> DrawnRows:
 
 
 def draw_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]]:
-    """Rows between and around centres, the same every time."""
+    """Draw rows between and around centres, the same every time."""
     rng = np.random.default_rng(0)
     spread = np.maximum(centres.std(axis=0), 1e-3 * np.abs(centres).max(axis=0))
     own = centres[rng.integers(len(centres), size=ROWS)] + rng.normal(size=(ROWS, len(keys))) * spread
@@ -241,7 +241,7 @@ def draw_around(centres: np.ndarray, keys: Sequence[Any]) -> dict[Key, list[Any]
 def compare(
     plan: ScoringPlan, rows: DrawnRows, where: str, places: np.ndarray, proba: np.ndarray | None
 ) -> ExportCheck:
-    """Compare the answers of an export with those of the model; an error if they differ by more than rounding.
+    """Compare the answers of an export with those of the model; raise if they differ by more than rounding.
 
     A row that the export cannot score has a place below 0; at least half of the rows must be scored.
     """

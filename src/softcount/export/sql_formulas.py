@@ -76,7 +76,7 @@ class Atom(str):
 
 
 def number(value: float) -> str:
-    """A number in all its digits, with an exponent so that no dialect takes it for a decimal.
+    """Write a number in all its digits, with an exponent so that no dialect takes it for a decimal.
 
     >>> number(-0.2), number(12.0), number(1e22)
     ('-2e-1', '1.2e1', '1e22')
@@ -126,7 +126,7 @@ def operate(left: str, sign: str, right: str) -> str:
 
 
 def add(parts: Sequence[str]) -> str:
-    """The sum, as a tree that is not deep."""
+    """Write a sum as a tree that is not deep."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -134,19 +134,19 @@ def add(parts: Sequence[str]) -> str:
 
 
 def case(pairs: Iterable[tuple[str, str]], otherwise: str | None = None, of: str | None = None) -> str:
-    """The value of the first test that is true, or of the first that equals `of`."""
+    """Write the value of the first test that is true, or of the first that equals `of`."""
     tests = "".join(f" WHEN {test} THEN {value}" for test, value in pairs)
     rest = "" if otherwise is None else f" ELSE {otherwise}"
     return f"CASE{'' if of is None else f' {of}'}{tests}{rest} END"
 
 
 def exponential(of: str) -> str:
-    """The exponential of a number that is at most 0."""
+    """Write the exponential of a number that is at most 0."""
     return case([(f"{of} < {number(TOO_SMALL)}", number(0.0))], call("EXP", of))
 
 
 def choose_interval(of: str, edges: Sequence[float], values: Sequence[str]) -> str:
-    """The value of the interval that a number lies in, found by halving; there is one edge less than values."""
+    """Write a binary search for the value of the interval of a number; there is one edge less than values."""
     if len(values) == 1:
         return values[0]
     middle = len(values) // 2
@@ -156,7 +156,7 @@ def choose_interval(of: str, edges: Sequence[float], values: Sequence[str]) -> s
 
 
 def _choose_place(name: str, values: Sequence[str], first: int = 0) -> str:
-    """The value at a place from 0."""
+    """Write a binary search for the value at a place, counted from 0."""
     if len(set(values)) == 1:
         return values[0]
     middle = len(values) // 2
@@ -168,21 +168,21 @@ def _choose_place(name: str, values: Sequence[str], first: int = 0) -> str:
 
 
 def is_inlined(of: fm.LookUp, dialect: str) -> bool:
-    """Whether a table is written as comparisons instead of being joined."""
+    """Return whether a table is written as comparisons instead of being joined."""
     numbered = isinstance(of.code, (fm.IntervalCode, fm.CombinedCode))
     return dialect == "sqlite" and numbered and of.table.shape[1] <= FEW_GROUPS
 
 
-def look_ups(of: fm.Formula) -> list[fm.LookUp]:
-    """The tables that a formula uses, without those of sums that earlier steps compute."""
+def find_look_ups(of: fm.Formula) -> list[fm.LookUp]:
+    """Return the tables that a formula uses, without those of sums that earlier steps compute."""
     return [part for part in fm.walk(of) if isinstance(part, fm.LookUp)]
 
 
-def single_codes(code: fm.Code) -> Iterator[fm.Code]:
-    """The codes of columns that a code is made of, if they are columns of a step."""
+def split_code(code: fm.Code) -> Iterator[fm.Code]:
+    """Yield the codes of columns that a code is made of, if they are columns of a step."""
     if isinstance(code, fm.CombinedCode):
         for part in code.codes:
-            yield from (single_codes(part) if isinstance(part, fm.CombinedCode) else (part,))
+            yield from (split_code(part) if isinstance(part, fm.CombinedCode) else (part,))
     elif isinstance(code, fm.IntervalCode):
         yield code
 
@@ -199,8 +199,8 @@ class SqlFormulas(Struct, frozen=True):
     tables: Mapping[int, tuple[str, int]]
     sums: Mapping[int, str]
 
-    def columns_of(self, of: fm.Formula) -> set[str]:
-        """The columns that a formula is computed from; of a sum its name, without the number of the group."""
+    def find_columns(self, of: fm.Formula) -> set[str]:
+        """Return the columns that a formula is computed from; of a sum its name, without the number of the group."""
         found: set[str] = set()
         for part in fm.walk(of):
             if isinstance(part, (fm.Cell, fm.Missing)):
@@ -214,7 +214,7 @@ class SqlFormulas(Struct, frozen=True):
             elif isinstance(part, fm.LookUp):
                 own = part.code
                 found |= {self.cells[own.key]} if isinstance(own, (fm.LevelCode, fm.WordsCode)) else set()
-                found |= {self.codes[fm.code_key(code)] for code in single_codes(own)}
+                found |= {self.codes[fm.code_key(code)] for code in split_code(own)}
         return found
 
     def greatest(self, parts: Sequence[str]) -> str:
@@ -277,7 +277,7 @@ class SqlFormulas(Struct, frozen=True):
         return call("COALESCE", found, other)
 
     def _inline(self, codes: Sequence[tuple[fm.Code, int]], values: np.ndarray) -> str:
-        """The value at the place that several codes make together, found by halving the places of one after another."""
+        """Write a binary search for the value at the place that several codes make together, code by code."""
         if not codes:
             return number(float(values[0]))
         (code, size), *others = codes
@@ -287,7 +287,7 @@ class SqlFormulas(Struct, frozen=True):
         return str(_choose_place(self.codes[fm.code_key(code)], own))
 
     def code(self, code: fm.Code) -> str:
-        """A code's expression, which is never null."""
+        """Write a code, which is never null."""
         if not isinstance(code, fm.CombinedCode):
             return Atom(self.codes[fm.code_key(code)])
         whole = None
@@ -314,7 +314,7 @@ class SqlFormulas(Struct, frozen=True):
 
 
 def refuse_words(key: Key, where: str) -> DataError:
-    """The error about a column of text whose words cannot be found somewhere."""
+    """Return the error about a column of text whose words cannot be found somewhere."""
     *reading, last = (name for name, own in DIALECTS.items() if own.words)
     return DataError(
         f"column {key!r} is text, of which {where} cannot find the words: the model cannot be exported there. "
@@ -323,7 +323,7 @@ def refuse_words(key: Key, where: str) -> DataError:
 
 
 def select_words(dialect: str, documents: str, lowercase: bool) -> str:
-    """A selection of the words of documents, one in each row."""
+    """Write the selection of the words of documents, one in each row."""
     pattern = string(f"[{_word_letters()}]{{2,}}", dialect)
     text = "LOWER(document)" if lowercase else "document"
     if lowercase and dialect == "postgres":  # whose locale may know the English letters only
@@ -335,7 +335,7 @@ def select_words(dialect: str, documents: str, lowercase: bool) -> str:
 
 
 def sum_words(words: str, table: str, groups: Sequence[str], each: str) -> str:
-    """A selection of the sum over the words of every document of the numbers that a table has of them."""
+    """Write the selection of each document's sums over its words of the numbers in a table."""
     counted = f"SELECT document, word, COUNT(*) AS n FROM {words} GROUP BY document, word"
     own = {"once": f"SELECT DISTINCT document, word FROM {words}", "times": f"SELECT document, word FROM {words}"}
     times = {"log": " * LN(1 + n)", "square": " * LN(1 + n) * LN(1 + n)"}.get(each, "")
@@ -346,7 +346,7 @@ def sum_words(words: str, table: str, groups: Sequence[str], each: str) -> str:
 
 @cache
 def _word_letters() -> str:
-    """The characters of words as a range of a regular expression: databases differ in their own."""
+    """Return the characters of words as a range of a regular expression: databases differ in their own."""
     there = [chr(code).isalnum() or code == 95 for code in range(0x110000)]
     edges = [code for code, (one, other) in enumerate(pairwise([False, *there, False])) if one != other]
     runs = zip(edges[::2], edges[1::2], strict=True)
@@ -355,5 +355,5 @@ def _word_letters() -> str:
 
 @cache
 def _capitals() -> tuple[tuple[str, str], ...]:
-    """Capitals other than the English ones, and their small letters."""
+    """Return capitals other than the English ones, and their small letters."""
     return tuple((x, x.lower()) for x in map(chr, range(128, 0x110000)) if x.lower() != x and len(x.lower()) == 1)

@@ -25,7 +25,7 @@ from softcount.export.scoring_plan import (
     InputColumn,
     ScoringPlan,
     compare,
-    plain_names,
+    type_names,
 )
 from softcount.families.setting import IMPOSSIBLE
 from softcount.fitted.calibration import Curve
@@ -47,14 +47,14 @@ HEADING = "Scores rows as the model does: the class it predicts and the probabil
 
 
 def as_sql(model: Exported, dialect: str, table: str, keep: Sequence[str]) -> tuple[str, ExportCheck]:
-    """The scoring query of a model, and the result of its check."""
+    """Return the scoring query of a model, and the result of its check."""
     plan = model._export_plan()
     written = scoring_query(plan, dialect, table, keep)
     return written, check_query(plan, model._export_rows(), dialect)
 
 
 def scoring_query(plan: ScoringPlan, dialect: str, table: str = USUAL_TABLE, keep: Sequence[str] = ()) -> str:
-    """The query, ending in a semicolon; `keep` are columns of the table that come out first."""
+    """Return the query; `keep` are columns of the table that come out first."""
     if dialect not in sql.DIALECTS:
         raise DataError(f"there is no dialect {dialect!r}. Use one of: {', '.join(sql.DIALECTS)}.")
     writer = QueryWriter(plan, dialect, tuple(keep))
@@ -71,12 +71,12 @@ def scoring_query(plan: ScoringPlan, dialect: str, table: str = USUAL_TABLE, kee
     last = writer.write(table)
     marked = " MATERIALIZED" if sql.DIALECTS[dialect].materialized else ""
     steps = [f"{name} AS{marked} (\n  {step}\n)" for name, step in writer.steps.items()]
-    heading = "".join(f"-- {line}\n" for line in (HEADING, *columns_to_cast(plan)))
+    heading = "".join(f"-- {line}\n" for line in (HEADING, *note_casts(plan)))
     return f"{heading}WITH " + ",\n".join(steps) + f"\n{last};\n"
 
 
-def columns_to_cast(plan: ScoringPlan) -> list[str]:
-    """A line for each column that the query takes as a number and the model has read from dates, durations or units.
+def note_casts(plan: ScoringPlan) -> list[str]:
+    """Return a line for each column that the query reads as a number and the model as a date, a duration or a unit.
 
     Names and cells are written by `repr`: no line break in them ends the comment that the line becomes.
     """
@@ -119,9 +119,9 @@ class SumStep(Struct, frozen=True):
 
 
 def _split_sums(sums: Mapping[str, Sequence[fm.Formula]], places: Mapping[int, int]) -> Iterator[SumStep]:
-    """Terms of sums in steps, none of which uses more tables than it can join."""
+    """Yield terms of sums in steps, none of which uses more tables than it can join."""
     items = [
-        (sorted({places[id(one)] for one in sql.look_ups(term) if id(one) in places}), own, term)
+        (sorted({places[id(one)] for one in sql.find_look_ups(term) if id(one) in places}), own, term)
         for own, all_ in sums.items()
         for term in all_
     ]
@@ -139,7 +139,7 @@ def _split_sums(sums: Mapping[str, Sequence[fm.Formula]], places: Mapping[int, i
 
 
 def _columns_later(parts: Sequence[SumStep], formulas: sql.SqlFormulas) -> list[list[str]]:
-    """For every step the columns that later ones need."""
+    """Return for every step the columns that later ones need."""
     needed: set[str] = set()
     found: list[list[str]] = []
     for part in reversed(parts):
@@ -148,7 +148,7 @@ def _columns_later(parts: Sequence[SumStep], formulas: sql.SqlFormulas) -> list[
         needed |= part.begun
         for terms in part.sums.values():
             for term in terms:
-                needed |= formulas.columns_of(term)
+                needed |= formulas.find_columns(term)
     return found[::-1]
 
 
@@ -161,23 +161,21 @@ class QueryWriter:
         self.done: list[str] = []
         blocks = [block for term in plan.terms for block in fm.blocks_in(term)]
         self.blocks = {
-            f"b{place}_": (block.keys, block.of_whole_rows(), block.of_others(most_kept(dialect)))
+            f"b{place}_": (block.keys, block.of_whole_rows(), block.of_others(limit_kept(dialect)))
             for place, block in enumerate(blocks)
         }
         named = {id(block): name for block, name in zip(blocks, self.blocks, strict=True)}
         self.terms = [fm.with_blocks_computed(term, named) for term in plan.terms]
         every = [*self.terms, *(formula for _, *both in self.blocks.values() for formula in both)]
         once = [one for stage in fm.stages(every) for one in stage]
-        found = [one for term in (*(one.of for one in once), *every) for one in sql.look_ups(term)]
+        found = [one for term in (*(one.of for one in once), *every) for one in sql.find_look_ups(term)]
         by_code: dict[Hashable, dict[int, fm.LookUp]] = {}  # one table for each code, in the order of first use
         for one in found:
             if not sql.is_inlined(one, dialect):
                 by_code.setdefault(fm.code_key(one.code), {})[id(one)] = one
         own = enumerate(by_code.values())
         self.tables = [JoinedTable(f"softcount_table{place}", tuple(each.values())) for place, each in own]
-        self.codes: dict[Any, fm.Code] = {
-            fm.code_key(code): code for one in found for code in sql.single_codes(one.code)
-        }
+        self.codes: dict[Any, fm.Code] = {fm.code_key(code): code for one in found for code in sql.split_code(one.code)}
         if any(sql.is_inlined(one, dialect) for one in found):
             self.terms.append(fm.AllKnown(tuple(self.codes.values())))
         tables: dict[int, tuple[str, int]] = {}
@@ -197,7 +195,7 @@ class QueryWriter:
         self.scores = self._groups(SCORE)
 
     def write(self, table: str) -> str:
-        """Add all steps; the last selection is returned."""
+        """Add all steps, and return the last selection."""
         parts = table.split(".")
         if not all(parts) or len(parts) > 3:
             raise DataError(f"{table!r} is no name of a table. Give a name, or schema.name.")
@@ -286,7 +284,7 @@ class QueryWriter:
         return self._double(sql.case(missing, sql.case(values), trimmed))
 
     def _typed(self, column: InputColumn, source: str) -> str:
-        """A cell; of a column with a form it must have a numeric type: the text "1.234" may stand for 1234 there.
+        """Write a cell; in a column with a form it must have a numeric type: the text "1.234" may stand for 1234 there.
 
         Databases refuse to multiply text and dates by a number, except Snowflake, which casts text, and Spark, which
         casts anything, to null if it has to.
@@ -304,7 +302,7 @@ class QueryWriter:
     # -- sums
 
     def _block(self, last: str, name: str, keys: Sequence[Key], both: tuple[fm.Formula, fm.Formula]) -> str:
-        """The density of a block, for whole rows and for others, which are few and take long."""
+        """Add the density of a block, for whole rows and for others, which are few and take long."""
         columns = self._inputs()[len(self.carried) :]
         cells = " OR ".join(f"{self.formulas.cells[key]} IS NULL" for key in keys)
         selections = []
@@ -428,7 +426,7 @@ class QueryWriter:
         return f"{own} - ({top} + {sql.call('LN', sql.add(parts))})"
 
     def _answer(self, last: str, names: Sequence[str], best: str, shares: Sequence[str]) -> str:
-        values = plain_names(self.plan.names)["values"]
+        values = type_names(self.plan.names)["values"]
         labels = [self._string(x) if isinstance(x, str) else str(x).upper() for x in values]  # numbers, TRUE, FALSE
         predicted = sql.case((f"{name} = {best}", label) for name, label in zip(names, labels, strict=True))
         kept = [
@@ -452,8 +450,8 @@ def _curve(odds: str, curve: Curve) -> str:
     return sql.case([("top IS NULL", "NULL")], sql.choose_interval(odds, points, [*values, sql.number(shares[-1])]))
 
 
-def most_kept(dialect: str) -> int:
-    """Numbers that may be kept in between for rows with missing values in a block."""
+def limit_kept(dialect: str) -> int:
+    """Return how many numbers may be kept in between for rows with missing values in a block."""
     return fm.MOST_KEPT if sql.DIALECTS[dialect].materialized else fm.MOST_INLINED
 
 
@@ -472,7 +470,7 @@ def check_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck
         written = rows.cells[column.key]
         cells[column.name] = written if column.form is None else column.numbers(written)
     found = sorted(run(cells, scoring_query(plan, own, keep=[numbered])))
-    places = {value: place for place, value in enumerate(plain_names(plan.names)["values"])}
+    places = {value: place for place, value in enumerate(type_names(plan.names)["values"])}
     predicted = np.array([-1 if row[1] is None else places[row[1]] for row in found])
     proba = None
     if plan.finish == "probabilities":
@@ -483,9 +481,9 @@ def check_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck
         "a class"
         for term in plan.terms
         for block in fm.blocks_in(term)
-        if block.kept > most_kept(dialect)
+        if block.kept > limit_kept(dialect)
     ]
-    return replace(check, notes=(*notes, *columns_to_cast(plan)))
+    return replace(check, notes=(*notes, *note_casts(plan)))
 
 
 def _run_in_sqlite(cells: Mapping[str, list[Any]], query: str) -> list[Any]:

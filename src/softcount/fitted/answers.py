@@ -249,60 +249,58 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     Without `of`, answer for all columns. A given column has a value, a condition such as `between(1, 2)`, a range (1,
     2) or a list of values.
     """
-    said = _mapping(given)
+    given = _mapping(given)
     if isinstance(of, list | set | dict):
         raise DataError(
             f"query: {of!r} are several columns, and this model answers for one at a time, or without `of` for each. "
             "A BayesNet answers for several jointly."
         )
-    if of in said:
+    if of in given:
         raise DataError(f"{of!r} is both asked for and given.")
-    known = derived_columns.given_of_leads(model.schema, said)
+    known = derived_columns.given_of_leads(model.schema, given)
     rows = conditions.given_rows(model, known)
-    if of is None:
-        joined = {column for key in rows.ranges for column in conditions.leaf_with(model, key).columns}
-        leaves = {
-            spec.key: conditions.leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined
-        }
-        columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
-        for spec, rule in derived_columns.derived_fields(model.schema):
-            sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
-            columns |= {spec.key} if sure or rule.lead in columns else set()
-        order = [spec.key for spec in model.schema.fields if spec.key in columns]
-        return {
-            key: _derived_or_own(model, key, rows, known)
-            for key in [name_apart(model, CLASS) if model.target is None else model.target, *order]
-            if key not in said
-        }
-    return _derived_or_own(model, of, rows, known)
+    if of is not None:
+        return _answer(model, of, rows, known)
+    joined = {column for key in rows.ranges for column in conditions.leaf_with(model, key).columns}
+    leaves = {spec.key: conditions.leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
+    columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
+    for spec, rule in derived_columns.derived_fields(model.schema):
+        sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
+        columns |= {spec.key} if sure or rule.lead in columns else set()
+    order = [spec.key for spec in model.schema.fields if spec.key in columns]
+    return {
+        key: _answer(model, key, rows, known)
+        for key in [name_apart(model, CLASS) if model.target is None else model.target, *order]
+        if key not in given
+    }
 
 
-def _derived_or_own(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[Key, Any]) -> Any:
+def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[Key, Any]) -> Any:
     """Answer for a column of the model or for a derived column.
 
     `known` contains the column itself if a column derived from it is given.
     """
     spec = model.schema.by_key.get(of)
     if spec is not None and spec.derived is not None and not spec.used:
-        ask = partial(_derived_or_own, model, rows=rows, known=known)
+        ask = partial(_answer, model, rows=rows, known=known)
         found = derived_columns.derived_answer(model.schema, spec, ask, known)
         if isinstance(found, dict):
             return dict(zip(levels_as_written(model.schema, of, list(found)), found.values(), strict=True))
         return found
     if spec is None or of == model.target or of not in known:
-        return _answer(model, of, rows)
+        return _answer_column(model, of, rows)
     value, condition = known[of], conditions.condition_of(known[of])
     if spec.kind.numeric:
         if condition is not None:
             raise DataError(f"only a range of {of!r} follows from what is given. Give a value.")
         return derived_columns.LineAnswer(float(value), 1.0, 0.0, spec.written)
     allowed = {value} if condition is None else set(conditions.allowed_levels(model, of, condition))
-    shares = _answer(model, of, conditions.given_rows(model, {key: x for key, x in known.items() if key != of}))
+    shares = _answer_column(model, of, conditions.given_rows(model, {key: x for key, x in known.items() if key != of}))
     kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
     return {level: kept.get(level, 0.0) / sum(kept.values()) for level in shares}
 
 
-def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
+def _answer_column(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
     if of in (model.target, name_apart(model, CLASS)):
         return dict(zip(model.names, map(float, rows.groups), strict=True))
     leaf = conditions.leaf_with(model, of)

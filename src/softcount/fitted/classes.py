@@ -193,32 +193,34 @@ def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
     leaf = fitted.model.nodes[key]
     if leaf.family.words_of(leaf.setting) is not None:
         return [own for own, _ in marking_lines(fitted, leaf)]
-    if parameters:
-        return leaf.family.describe(leaf.family.public(fitted.estimates[key], leaf.setting), leaf.setting)
-    return _of_rows(fitted, leaf, fitted.counts, leaf.family.describe, NO_VALUES)
+    public = {key: leaf.family.public(fitted.estimates[key], leaf.setting)} if parameters else None
+    return _describe_leaf(fitted, leaf, leaf.family.describe, NO_VALUES, fitted.counts, public)
 
 
-def _of_rows(fitted: Fitted, leaf: Node, counts: Counts, say: Callable[..., list[Any]], nothing: Any) -> list[Any]:
-    """Describe the rows of each group without a prior, using `say`; a group without values gets `nothing`."""
+def _describe_leaf(
+    fitted: Fitted, leaf: Node, describe: Callable[..., list[Any]], nothing: Any, counts: Counts, public: Any
+) -> list[Any]:
+    """Describe the `public` parameters of each group or, without them, the rows that were counted.
+
+    Rows are described without a prior; a group without values gets `nothing`.
+    """
+    if public is not None:
+        return describe(public[leaf.key], leaf.setting)
     stats, family = counts.arrays[leaf.key], leaf.family
     hyper = fitted.imagined.hypers[leaf.key]
     alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
-    said = say(family.public(alone, leaf.setting), leaf.setting)
-    return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, said, strict=True)]
+    found = describe(family.public(alone, leaf.setting), leaf.setting)
+    return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, found, strict=True)]
 
 
 def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
     """Return a card for every class, which describes its rows or, with `parameters`, its estimated parameters."""
-    far, public = measure_departures(fitted), fitted.params if parameters else {}
+    far, own = measure_departures(fitted), (fitted.counts, fitted.params if parameters else None)
     texts = [x for x in fitted.model.leaves if x.family.words_of(x.setting) is not None]
     words = {x.key: list(marking_lines(fitted, x)) for x in texts}
     plain = [x for x in fitted.model.leaves if x.key not in words]
-    if parameters:
-        here = {x.key: x.family.describe(public[x.key], x.setting) for x in plain}
-        likely = {x.key: x.family.typical(public[x.key], x.setting) for x in plain}
-    else:
-        here = {x.key: _of_rows(fitted, x, fitted.counts, x.family.describe, NO_VALUES) for x in plain}
-        likely = {x.key: _of_rows(fitted, x, fitted.counts, x.family.typical, None) for x in plain}
+    here = {x.key: _describe_leaf(fitted, x, x.family.describe, NO_VALUES, *own) for x in plain}
+    likely = {x.key: _describe_leaf(fitted, x, x.family.typical, None, *own) for x in plain}
     here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
     likely = {x.key: [write_cell(x.setting.written, value) for value in likely[x.key]] for x in plain}
     typical = {x.key: likely.get(x.key, here[x.key]) for x in fitted.model.leaves}
@@ -245,11 +247,8 @@ def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], paramete
     plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
     others = sum_other_groups(fitted) if plain else repeat(fitted.counts)
     for g, counts in zip(range(fitted.n_groups), others, strict=False):
-        if parameters:
-            public = pool_params(fitted, counts) if plain else {}
-            described = {x.key: x.family.describe(public[x.key], x.setting)[0] for x in plain}
-        else:
-            described = {x.key: _of_rows(fitted, x, counts, x.family.describe, NO_VALUES)[0] for x in plain}
+        own = counts, pool_params(fitted, counts) if parameters and plain else None
+        described = {x.key: _describe_leaf(fitted, x, x.family.describe, NO_VALUES, *own)[0] for x in plain}
         yield described | {key: pairs[g][1] for key, pairs in words.items()}
 
 

@@ -314,26 +314,24 @@ class Fitted(FittedTable, frozen=True, eq=False):
 
         def work(task: Callable[[], Chunk]) -> np.ndarray:
             chunk = task()
-            room = (
-                np.empty((chunk.n_rows, *shape)) if whole is None else whole[chunk.start : chunk.start + chunk.n_rows]
-            )
+            places = slice(chunk.start, chunk.start + chunk.n_rows)
+            out = np.empty((chunk.n_rows, *shape)) if whole is None else whole[places]
             ready = self.model.prepare(chunk, base=finish is None)
-            evidence = self.model.posterior(ready, compiled, room) if plain else None
-            if evidence is None:
-                out = room
-                for a in range(0, chunk.n_rows, TILE):
-                    rows = slice(a, min(a + TILE, chunk.n_rows))
-                    if finish is None:
-                        out[rows] = self.model.kernels.normalise(self.model.score(ready, compiled, rows))
-                        continue
+            evidence = self.model.posterior(ready, compiled, out) if plain else None
+            if evidence is not None:
+                self.refuse_impossible(chunk, np.isfinite(evidence))
+                return out
+            for a in range(0, chunk.n_rows, TILE):
+                rows = slice(a, min(a + TILE, chunk.n_rows))
+                if finish is None:
+                    out[rows] = self.model.kernels.normalise(self.model.score(ready, compiled, rows))
+                else:
                     joint = self.scorer.score(self, ready, compiled, rows, out[rows])
                     self.refuse_impossible(chunk, np.isfinite(finish(joint)), a)
-                if finish is None:
-                    out += ready.base
-                    out[np.isnan(out)] = -np.inf  # terms of finite cells near 1e308 overflow
-                return out
-            self.refuse_impossible(chunk, np.isfinite(evidence))
-            return room
+            if finish is None:
+                out += ready.base
+                out[np.isnan(out)] = -np.inf  # terms of finite cells near 1e308 overflow
+            return out
 
         parts = list(threads.map(work, table.tasks()))
         if whole is not None:
