@@ -1,4 +1,4 @@
-"""Convert a fitted model to a document and arrays, and back. Nothing that is read is trusted.
+"""Convert a fitted model with its history to a document and arrays, and back. Nothing that is read is trusted.
 
 The document names only registered families and priors, never a class to import. Invalid content raises an error.
 """
@@ -6,33 +6,36 @@ The document names only registered families and priors, never a class to import.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from softcount import priors
 from softcount.core.counts import ROOT, Counts, Twofold
-from softcount.core.ranges import NotNegative, Positive
+from softcount.core.ranges import Amount, NotNegative, Positive
 from softcount.errors import ModelFileError
+from softcount.evaluate.ranking import Evaluation
 from softcount.families import FAMILIES, Family, How, Setting
 from softcount.families import Params as Own
 from softcount.files import codec
 from softcount.files.archive import naming, write
-from softcount.files.history import history_document, history_from, record_document, record_from
+from softcount.files.codec import Arrays, Document, decode, encode, plain, require
 from softcount.files.schema import schema_document, schema_from
-from softcount.files.validate import check_model, check_structure, estimate_again
 from softcount.fitted.fitted import FITTED
-from softcount.learn.record import Learned
+from softcount.learn.record import FitRecord, Learned, Trial
 from softcount.models.base import MODELS, Model
-from softcount.models.nodes import Imagined, Node
+from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.network import Graph, Network
 from softcount.priors import Older
-from softcount.table.schema import Key, Schema
+from softcount.table.column_summary import ColumnSummary
+from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
+from softcount.text.word_list import Words
 
 NodeArrays = dict[tuple[str, str], np.ndarray]
 """Arrays of one node by section and name."""
@@ -40,6 +43,18 @@ REGISTERED_BY = {"network": "softcount.fitted.network", "hidden-chain": "softcou
 """Modules that register a model and the class that answers for it; loaded with the first file of such a model."""
 SECTIONS = ("counts", "params", "hyper", "fixed")
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
+
+MOST_CONFUSED = 200
+"""Maximum number of classes for which the confusion table is kept."""
+FIGURES = (
+    "accuracy", "baseline_accuracy", "balanced_accuracy", "baseline_balanced_accuracy", "auc",
+    "log_loss", "baseline_log_loss", "brier", "baseline_brier",
+)  # fmt: skip
+SHARES = FIGURES[:5]
+LARGEST_LOSS = 2.0**53
+RECORD = "the record of its fit"
+SLACK = 1e-6
+"""Tolerance for counts below zero, which rounding leaves after rows are removed."""
 
 
 class FiledNode(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,13 +98,29 @@ class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     scorer: dict[str, Any] | None = None
 
 
-def save_model(model: Learned, path: Any, settings: codec.Document | None = None) -> None:
+class FitHistory(Struct, frozen=True):
+    """The fields of `Learned` that describe the fit, under the same names."""
+
+    notes: list[str]
+    trace: list[float]
+    half_steps: bool
+    converged: bool
+    interrupted: bool
+    log_likelihood: float | None
+    objective: str
+    agreed: tuple[Amount, Amount] | None
+    named: list[Any] | None
+    selection: Annotated[list[Trial], Meta(min_length=1)] | None
+    undecided: float | None
+
+
+def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
     """Write a fitted model; `settings` are those of the estimator."""
-    arrays: codec.Arrays = {}
+    arrays: Arrays = {}
     write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
-def load_model(path: Any, document: codec.Document, arrays: codec.Arrays) -> Any:
+def load_model(path: Any, document: Document, arrays: Arrays) -> Any:
     """Return the fitted model in the content of a file."""
     with naming(path, "the model does not make sense", codec.UNSOUND):
         return model_of(msgspec.convert(document, FiledModel), arrays)
@@ -98,7 +129,7 @@ def load_model(path: Any, document: codec.Document, arrays: codec.Arrays) -> Any
 # -- model -> document
 
 
-def document_of(model: Learned, arrays: codec.Arrays) -> codec.Document:
+def document_of(model: Learned, arrays: Arrays) -> Document:
     """Encode a fitted model as JSON; its arrays are added to `arrays`."""
     follow = _find_following(model)
     class_prior = model.class_prior
@@ -109,31 +140,31 @@ def document_of(model: Learned, arrays: codec.Arrays) -> codec.Document:
         leaves=[_file_node(node, model.model) for node in model.model.nodes.columns],
         stacks=_stack_arrays(arrays, [_node_arrays(model, key, key in follow) for key in _keys_of(model.model)]),
         model=model.model.name,
-        structure=codec.encode(model.model.filed(), {}, "structure"),
+        structure=encode(model.model.filed(), {}, "structure"),
         how=(model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)),
-        classes=None if model.classes is None else [codec.plain(c) for c in model.classes],
-        target=codec.plain(model.target),
+        classes=None if model.classes is None else [plain(c) for c in model.classes],
+        target=plain(model.target),
         prior=value_document(model.prior),
         class_prior=class_prior,
         estimate=model.estimate,  # type: ignore[arg-type]
-        missing=[(codec.plain(key), float(n)) for key, n in model.missing.items()],
+        missing=[(plain(key), float(n)) for key, n in model.missing.items()],
         rows=float(model.counts.rows),
-        history=history_document(model),
+        history=encode(FitHistory(*(getattr(model, x) for x in FitHistory.__struct_fields__)), {}, "history"),
         record=record_document(model.record),
         estimator={},
         **_file_own(model, arrays),
     )
-    found: codec.Document = msgspec.to_builtins(filed)
+    found: Document = msgspec.to_builtins(filed)
     return found
 
 
-def _file_own(model: Learned, arrays: codec.Arrays) -> codec.Document:
+def _file_own(model: Learned, arrays: Arrays) -> Document:
     """Encode the filed fields that not every kind of model has, such as the scorer, unless they have their defaults."""
     names, defaults = model.__struct_fields__, model.__struct_defaults__
     usual = dict(zip(names[-len(defaults) :], defaults, strict=True))
     own = [name for name in FiledModel.__struct_fields__ if name in usual and name not in Learned.__struct_fields__]
-    found = {name: codec.encode(getattr(model, name), arrays, name) for name in own}
-    return {name: part for name, part in found.items() if part != codec.encode(usual[name], {}, name)}
+    found = {name: encode(getattr(model, name), arrays, name) for name in own}
+    return {name: part for name, part in found.items() if part != encode(usual[name], {}, name)}
 
 
 def _find_following(model: Learned) -> set[Key]:
@@ -164,7 +195,7 @@ def _node_arrays(model: Learned, key: Key, follows: bool) -> NodeArrays:
     return found
 
 
-def _stack_arrays(arrays: codec.Arrays, each: Sequence[NodeArrays]) -> list[list[int]]:
+def _stack_arrays(arrays: Arrays, each: Sequence[NodeArrays]) -> list[list[int]]:
     """Stack the arrays of nodes with equal names, types and shapes; return the places of the nodes in each stack.
 
     Stacked, 10,000 columns need as few entries as ten.
@@ -180,17 +211,17 @@ def _stack_arrays(arrays: codec.Arrays, each: Sequence[NodeArrays]) -> list[list
 
 
 def _file_node(node: Node, model: Model) -> FiledNode:
-    setting, columns = node.setting, [codec.plain(column) for column in node.columns]
+    setting, columns = node.setting, [plain(column) for column in node.columns]
     return FiledNode(
-        codec.plain(node.key), columns, **family_document(node.family),
-        levels=codec.plain(node.family.filed_levels(setting)), anchor=setting.anchor.tolist(),
+        plain(node.key), columns, **family_document(node.family),
+        levels=plain(node.family.filed_levels(setting)), anchor=setting.anchor.tolist(),
         scale=setting.scale.tolist(), floor=float(setting.floor), groups=None if model.one_class else setting.groups,
     )  # fmt: skip
 
 
-def family_document(family: Family) -> codec.Document:
+def family_document(family: Family) -> Document:
     """Encode a family as its name and its parameters."""
-    return {"family": family.name, "own": codec.encode(family, {}, "family")}
+    return {"family": family.name, "own": encode(family, {}, "family")}
 
 
 def value_document(value: Any) -> Any:
@@ -215,25 +246,25 @@ def value_document(value: Any) -> Any:
         return 1.0  # the prior of a network: its counts are among the prior counts of the model
     if type(value).__name__ in PRIORS:
         values = {name: tuple(part) if isinstance(part, list) else part for name, part in asdict(value).items()}
-        found = {name: x.tolist() if isinstance(x, np.ndarray) else codec.plain(x) for name, x in values.items()}
+        found = {name: x.tolist() if isinstance(x, np.ndarray) else plain(x) for name, x in values.items()}
         return {"prior": type(value).__name__, "values": found}
-    return codec.plain(value)
+    return plain(value)
 
 
 # -- document -> model
 
 
-def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
+def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
     """Return the fitted model that a document and its arrays describe, after checking it."""
     schema = schema_from(filed.schema, arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have one bit per cell
     if filed.model in REGISTERED_BY:
         import_module(REGISTERED_BY[filed.model])
-    codec.require(filed.model in MODELS, f"{filed.model!r} is not one of {', '.join(MODELS)}.")
+    require(filed.model in MODELS, f"{filed.model!r} is not one of {', '.join(MODELS)}.")
     kind = MODELS[filed.model]
-    structure: Any = codec.decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
+    structure: Any = decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
     groups = structure.groups
-    codec.require(groups <= room, f"groups is {groups}, of which there is no room in the file.")
+    require(groups <= room, f"groups is {groups}, of which there is no room in the file.")
     leaves = _nodes_from(filed.leaves, groups, schema, room)
     check_structure(leaves, schema, hidden=filed.model != "star")
     model = kind.from_filed(structure, schema, leaves)
@@ -247,12 +278,12 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
         own |= {key: again[key] for key in parts if key not in own}
     classes, known_classes = filed.classes, None
     if classes is not None:
-        codec.require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
+        require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
         known_classes = groups
     for leaf in leaves:  # the target of a network is a node
         levels = leaf.family.levels_of(leaf.setting) if leaf.key == filed.target and classes is None else None
         known_classes = known_classes if levels is None else len(levels)
-    facts: codec.Document = {
+    facts: Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
         "classes": classes, "target": None if filed.target is None else codec.column_from(filed.target),
         "prior": value_from(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
@@ -265,13 +296,13 @@ def model_of(filed: FiledModel, arrays: codec.Arrays) -> Learned:
     return found
 
 
-def _scoring_from(filed: FiledModel, arrays: codec.Arrays, model: Any) -> codec.Document:
+def _scoring_from(filed: FiledModel, arrays: Arrays, model: Any) -> Document:
     """Return how the groups are scored as keyword arguments of `Fitted`; other kinds of models refuse them."""
-    found: codec.Document = {}
+    found: Document = {}
     if filed.dependent is not None:
         found["dependent"] = tuple((codec.column_from(a), codec.column_from(b), x) for a, b, x in filed.dependent)
         known = all(key in model.schema.by_key for a, b, _ in found["dependent"] for key in (a, b))
-        codec.require(known, "columns that depend on each other are not in the table.")
+        require(known, "columns that depend on each other are not in the table.")
     if filed.scorer is not None:
         from softcount.files.scorers import scorer_from  # loads the ensemble's classes
 
@@ -287,7 +318,7 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
         family, specs = family_from({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
         parts = family.setting_parts(codec.key_of(x.levels), specs, room)
         own = groups if x.groups is None else x.groups
-        codec.require(own <= max(room, groups), f"column {key!r} has impossible groups.")
+        require(own <= max(room, groups), f"column {key!r} has impossible groups.")
         anchor, scale = np.array(x.anchor), np.array(x.scale)
         written = specs[0].written if len(specs) == 1 else None
         keys = columns or (key,)
@@ -297,15 +328,13 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
     return tuple(nodes)
 
 
-def family_from(x: codec.Document, key: Key) -> Family:
+def family_from(x: Document, key: Key) -> Family:
     """Return a family from its name and its parameters."""
-    codec.require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
-    return codec.decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
+    require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
+    return decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
 
 
-def _unstack_arrays(
-    stacks: list[list[int]], arrays: codec.Arrays, keys: Sequence[Key]
-) -> dict[Key, dict[str, codec.Arrays]]:
+def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]) -> dict[Key, dict[str, Arrays]]:
     """Return the arrays of every node by section and name."""
     wholes: dict[str, NodeArrays] = {}
     for name, array in arrays.items():
@@ -313,34 +342,34 @@ def _unstack_arrays(
         if section in SECTIONS:
             stack, _, part = rest.partition("/")
             wholes.setdefault(stack, {})[section, part] = array
-    found: dict[Key, dict[str, codec.Arrays]] = {}
+    found: dict[Key, dict[str, Arrays]] = {}
     for number, places in enumerate(stacks):
         whole = wholes.get(str(number), {})
         for (section, part), array in whole.items():
             fits = array.shape[:1] == (len(places),)
-            codec.require(fits, f"the {section} of {len(places)} columns are not those of each.")
+            require(fits, f"the {section} of {len(places)} columns are not those of each.")
             sound = section == "counts" or array.dtype == np.float64
-            codec.require(sound, f"its {part} does not make sense: it holds {array.dtype}, not float64.")
+            require(sound, f"its {part} does not make sense: it holds {array.dtype}, not float64.")
         for at, place in enumerate(places):
             known = 0 <= place < len(keys) and keys[place] not in found
-            codec.require(known, f"column number {place!r} is there twice, or it is not.")
-            own: dict[str, codec.Arrays] = {section: {} for section in SECTIONS}
+            require(known, f"column number {place!r} is there twice, or it is not.")
+            own: dict[str, Arrays] = {section: {} for section in SECTIONS}
             for (section, part), array in whole.items():
                 own[section][part] = array[at, ...]
             found[keys[place]] = own
     for key in keys:
-        codec.require(found.get(key, {}).get("hyper"), f"the hyper of column {key!r} is not there.")
+        require(found.get(key, {}).get("hyper"), f"the hyper of column {key!r} is not there.")
     return {key: found[key] for key in keys}
 
 
 def _check_params(node: Node, params: Own) -> Own:
     wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
     what = "the shares of the classes make" if node.key == ROOT else f"column {node.key!r} makes"
-    codec.require(not wrong, f"{what} no sense: {wrong}.")
+    require(not wrong, f"{what} no sense: {wrong}.")
     return params
 
 
-def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, codec.Arrays]], groups: int) -> Counts:
+def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, Arrays]], groups: int) -> Counts:
     found: dict[Hashable, Twofold] = {}
     for key, own in parts.items():
         node = model.nodes[key]
@@ -363,10 +392,188 @@ def value_from(value: Any) -> Any:
         case ["family", "own"]:
             return family_from(value, "every column")
         case ["prior", "values"]:
-            codec.require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
+            require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
             values = {}
             for name, part in value["values"].items():
                 numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
                 values[name] = np.array(part, dtype=float) if numbers else codec.key_of(part)
             return getattr(priors, value["prior"])(**values)
     raise ModelFileError(f"a setting has the parts {sorted(value)}.")
+
+
+# -- the history of a fit, and its record for reports
+# No answer depends on them, but reports show them, so all of it is checked.
+
+
+def history_from(document: Any, groups: int) -> Document:
+    """Return the history as keyword arguments of `Learned`."""
+    infinite = ("trace", "log_likelihood", "bic", "icl", "evidence", "cv")
+    found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
+    sound = all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0))
+    require(sound, "how it was learned makes no sense: a step of the trace is no number.")
+    if found.named is not None:
+        sound = 0 < len(found.named) <= groups
+        require(sound, f"the known classes are {found.named!r}, which cannot be {groups} groups.")
+        check_names(found.named)
+    return asdict(found)
+
+
+def record_document(record: FitRecord) -> Any:
+    tried = record.evaluation
+    if tried is not None and len(tried.confusion) > MOST_CONFUSED:
+        record = replace(record, evaluation=replace(tried, confusion=()))
+    return encode(record, {}, "record")
+
+
+def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord:
+    """Return the record after checking it against the schema and the number of known classes.
+
+    `classes` is None if no classes are known.
+    """
+    if document is None:
+        return FitRecord()
+    _check_record(isinstance(document, dict) and "evaluation" in document, "it is none")
+    tried = document["evaluation"]
+    record = decode(FitRecord, document | {"evaluation": None}, {}, "record", RECORD)
+    if record.table is not None:
+        rows, last = record.table.rows, len(schema.used) - 1
+        _check_record(len(record.table.columns) == last + 1, "it summarises other columns than the schema has")
+        for column, spec in zip(record.table.columns, schema.used, strict=True):
+            _check_column(column, spec, rows)
+        pairs = [max(a, b) <= last and n <= rows for a, b, n in record.table.together]
+        _check_record(all(pairs), "columns that are missing together are not there")
+        _check_record((record.table.copies or 0) <= rows, "there are more copies than rows")
+        _check_record(record.table.unlabelled <= rows, "there are more rows without a class than rows")
+    if tried is None:
+        return record
+    _check_record(classes is not None, "a model without known classes was tried on some")
+    return replace(record, evaluation=_evaluation_from(tried, classes or 0))
+
+
+def _check_record(sound: object, wrong: str) -> None:
+    require(sound, f"{RECORD} makes no sense: {wrong}.")
+
+
+def _evaluation_from(document: Any, groups: int) -> Evaluation:
+    found = decode(Evaluation, document, {}, "record", RECORD, infinite=FIGURES)
+    for name in FIGURES:
+        value, most = getattr(found, name), 1.0 if name in SHARES else LARGEST_LOSS
+        _check_record(np.isnan(value) or 0 <= value <= most, f"its {name} is {value:g}")
+    for fold in found.folds:
+        _check_record(fold.keys() == {"accuracy", "log_loss", "rows"}, "a fold lacks a figure")
+        _check_record(min(fold.values()) >= 0 and fold["accuracy"] <= 1, "the figures of a fold are none")
+    for table in [*found.confusions, *([found.confusion] if found.confusion else [])]:
+        sound = len(table) == groups and all(len(line) == groups for line in table)
+        _check_record(sound, "its confusion table has another number of classes")
+    _check_record(len(found.lift) in (0, groups), "its lift is of another number of classes")
+    sound = all(line.of_class <= line.rows * (1 + 1e-9) for lines in found.lift for line in lines)
+    _check_record(sound, "its lift holds more rows of a class than there are")
+    return found
+
+
+def _check_column(found: ColumnSummary, spec: Field, rows: int) -> None:
+    name = f"{spec.key!r:.40}"
+    _check_record(found.key == spec.key, f"it summarises {found.key!r:.40}, not {name}")
+    _check_record(
+        found.there + found.missing + found.unseen == rows, f"the cells of {name} are not as many as the rows"
+    )
+    _check_record(list(found.quantiles) == sorted(found.quantiles), f"the quantiles of {name} are out of order")
+    for given, bins in ((found.edges, found.in_bins), (found.bars, found.in_bars)):
+        edges = list(given)
+        ordered = edges == sorted(set(edges)) and len(bins) in (0, len(edges) + 1)
+        _check_record(ordered and sum(bins) <= rows, f"the bins of {name} are out of order")
+    places = [at for at, _ in found.levels]
+    known = all(0 <= at < len(spec.levels) for at in places) and len(set(places)) == len(places)
+    sound = known and sum(n for _, n in found.levels) <= found.there
+    _check_record(sound, f"the levels of {name} hold other rows than there are")
+
+
+# -- checks of a whole model
+
+
+def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> None:
+    """Raise for repeated columns, nodes without columns (unless `hidden`), and invalid anchors, scales or levels."""
+    require(leaves, "it models no column.")
+    refuse_repeated((spec.key for spec in schema.fields), "column")
+    refuse_repeated((column for leaf in leaves for column in leaf.columns or (leaf.key,)), "column")
+    for spec in schema.fields:
+        if not isinstance(spec.levels, Words):  # words were checked to be unique
+            refuse_repeated(spec.levels, f"column {spec.key!r}: level")
+    for leaf in leaves:
+        if leaf.columns or not hidden:
+            leaf.family.check_columns(leaf.key, leaf.columns, len(leaves) == 1)
+            setting, units = leaf.setting, (leaf.family.units(leaf.columns),)
+            sound = setting.anchor.shape == setting.scale.shape == units
+            require(sound, f"column {leaf.key!r} has an impossible anchor or scale.")
+        for place, column in enumerate(leaf.columns):
+            spec = schema[column]
+            usable = spec.used and leaf.family.takes(spec.kind)
+            require(usable, f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
+            levels = leaf.family.levels_of(leaf.setting, place)
+            alike = levels is None or tuple(levels) == spec.levels
+            require(alike, f"column {column!r} has two different lists of levels.")
+            narrow = spec.kind is not Kind.CATEGORICAL or spec.wide or len(spec.levels) <= NARROW_LEVELS
+            require(narrow, f"column {column!r} has too many levels for its code.")
+
+
+def check_names(names: Iterable[Any]) -> None:
+    """Raise for repeated classes, and for names that are not all text, all numbers or all Booleans."""
+    kinds = {float if type(name) is int else type(name) for name in names}
+    alike = len(kinds) <= 1 and kinds <= {str, float, bool}
+    require(alike, f"its classes are {names!r:.80}, which are not all text, all numbers or all truths.")
+    refuse_repeated(names, "class")
+
+
+def refuse_repeated(names: Iterable[Hashable], what: str) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ModelFileError(f"{what} {name!r} is there {times} times.")
+
+
+def check_model(model: Learned) -> None:
+    """Raise for negative counts, and for parameters or priors whose shape does not follow from the counts."""
+    if model.classes is not None:
+        check_names(model.classes)
+    rows = model.counts[ROOT] if ROOT in model.counts else np.zeros(1)
+    require(model.counts.rows >= 0 and (rows >= -SLACK).all(), "its counts of rows are below zero.")
+    for leaf in model.model.nodes.columns:
+        counts = model.counts[leaf.key]
+        rows = counts[..., :1] if leaf.family.signed else counts
+        require((rows >= -SLACK).all(), f"the counts of column {leaf.key!r} are below zero.")
+    _check_fixed(model)
+    again = estimate_again(model.model, model.counts, model.imagined, model.estimate)
+    usual = model.model.nodes.hypers(model.counts, dict.fromkeys(model.imagined.hypers, 1.0))
+    for leaf in model.model.nodes.columns:
+        hyper = model.imagined.hypers[leaf.key]
+        _check_alike(leaf.key, usual[leaf.key], hyper, leaf.setting.groups)
+        wrong = leaf.family.check_hyper(hyper)
+        require(not wrong, f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
+        _check_alike(leaf.key, again[leaf.key], model.estimates[leaf.key])
+        wrong = leaf.family.check_params(again[leaf.key])
+        require(not wrong, f"the prior of column {leaf.key!r} makes no sense: under it {wrong}.")
+
+
+def estimate_again(model: Model, counts: Counts, imagined: Imagined, estimate: str) -> Params:
+    """Estimate the parameters from the counts and the prior of a file."""
+    how: How = "predictive" if estimate == "predictive" else imagined.how
+    with np.errstate(all="ignore"):
+        return model.nodes.estimate(model.nodes.stacked(counts), imagined.using(how))
+
+
+def _check_fixed(model: Learned) -> None:
+    """Raise for parameters that differ from their fixed values."""
+    for key, held in model.imagined.fixed.items():
+        for name, value in held.items():
+            found, what = model.estimates[key].get(name), "classes" if key == ROOT else f"column {key!r}"
+            same = found is not None and found.shape == value.shape and np.allclose(found, value, rtol=SLACK, atol=0.0)
+            require(same, f"{what}: the {name} that was fixed is not the one it has.")
+
+
+def _check_alike(key: Key, expected: Arrays, found: Arrays, groups: int | None = None) -> None:
+    """Raise for parameters with unexpected names or shapes; prior parameters may differ between groups."""
+    require(set(expected) == set(found), f"column {key!r} has {sorted(found)}, not {sorted(expected)}.")
+    for name, value in expected.items():
+        shapes = (value.shape, (groups, *value.shape) if value.ndim else value.shape)
+        require(
+            found[name].shape in shapes, f"column {key!r}: {name} has the shape {found[name].shape}, not {value.shape}."
+        )
