@@ -187,8 +187,8 @@ def decode(
     try:
         found = msgspec.convert(_restore(document, arrays, infinite, ""), kind, dec_hook=_custom)
     except UNSOUND as error:
-        said = " ".join(str(error).split())
-        raise ModelFileError(f"{what} makes no sense: {said:.200}") from None
+        reason = " ".join(str(error).split())
+        raise ModelFileError(f"{what} makes no sense: {reason:.200}") from None
     if encode(found, {}, at) != document:
         raise ModelFileError(f"{what} makes no sense: parts are missing, or there are more than there should be.")
     return found

@@ -1,17 +1,17 @@
 """The front door: a table and a request in, a fitted model out, evaluated and recorded.
 
-The command line and the estimators both come in here, so that they learn equal models. Nothing here needs scikit-learn.
-A request (`fit.classes.ClassRequest`, `fit.network.NetworkRequest`) says what to learn, in three steps:
+The command line and the estimators both call it, so that they learn equal models. Nothing here needs scikit-learn.
+A request (`fit.classes.ClassRequest`, `fit.network.NetworkRequest`) has three steps:
 
 `settle(table, runner)`
-    decides what the rows have to decide first, such as the density of a column declared "auto";
+    chooses from the rows what was left open, such as the density of a column declared "auto";
 `learn(table, runner)`
     gives the fitted model;
 `complete(fitted, table, runner)`
     evaluates the model and adds warnings.
 
 `fit` takes all three and adds the record of the fit. Estimators take the third step, which may cost as much as the
-second, when somebody reads the notes, asks for a report or saves the model.
+second, when notes, a report or a file are wanted.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Request(Protocol):
     """What to learn from a table."""
 
     def settle(self, table: Table, runner: Runner, evaluated: bool = False) -> tuple[Table, Self]:
-        """The table and the request once the rows have decided what was left to them; `evaluated`: at once."""
+        """Return the table and the request with every open choice made; `evaluated` if an evaluation follows."""
 
     def learn(self, table: Table, runner: Runner) -> Any:
-        """The fitted model."""
+        """Return the fitted model."""
 
     def complete(self, fitted: Any, table: Table, runner: Runner) -> Any:
-        """The model with its evaluation in the record, and with warnings in its notes."""
+        """Return the model with its evaluation in the record, and with warnings in its notes."""
 
 
 def fit(table: Table, request: Request, runner: Runner, origin: Provenance | None = None) -> Any:
-    """Learn a model, evaluate it on rows it has not seen, and record what its table looks like and where it is from."""
+    """Learn a model, evaluate it on held-out rows, and record a summary of its table and its origin."""
     seen = PassSummary()
     table, request = request.settle(table.watched(seen), runner, evaluated=True)
     fitted = request.learn(table, runner)
@@ -58,7 +58,7 @@ def complete(
     origin: Provenance | None = None,
     seen: PassSummary | None = None,
 ) -> Any:
-    """The model with evaluation, warnings and record; `seen` watched the rows as the model learned from them."""
+    """Return the model with evaluation, warnings and record; `seen` is a summary made during the fit."""
     if not fitted.interrupted:
         fitted = request.complete(fitted, table, runner)
     summary = None
@@ -70,8 +70,8 @@ def complete(
 
 
 def summarise_rows(fitted: Any, table: Table, runner: Runner) -> TableSummary:
-    """What the columns look like, under the schema that the model has learned."""
-    # Rows that are held are not read again; which class a row has does not matter.
+    """Summarise the columns under the schema that the model has learned."""
+    # Rows in memory are not read again; their classes do not matter.
     settled = None if table.has_weights or table.closed is not None else replace(table.settle(), label_remap=None)
     if settled is not None and settled.schema == fitted.schema:
         return summarise(map(settled.recoded, table.chunks(runner.map)), fitted.schema)
@@ -79,7 +79,7 @@ def summarise_rows(fitted: Any, table: Table, runner: Runner) -> TableSummary:
 
 
 def reread(table: Table, schema: Schema) -> Table:
-    """The same rows with their labels and weights, read under the schema that a model has learned."""
+    """Open the same rows with their labels and weights under the schema that a model has learned."""
     sides = table.sides
     return open_table(
         table.source, schema=schema, missing=schema.missing, target=None if sides.target is None else sides.target.key,
@@ -88,7 +88,7 @@ def reread(table: Table, schema: Schema) -> Table:
 
 
 def prior_levels(prior: Any) -> dict[Any, list[Any]]:
-    """Categories that priors name: they exist whether seen or not."""
+    """Return the categories that priors name, which exist whether seen or not."""
     if not isinstance(prior, Mapping):
         return {}
     named = {key: own.levels for key, own in prior.items() if isinstance(own, Dirichlet)}

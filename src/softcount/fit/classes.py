@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 
 class ClassSearch(Struct, frozen=True):
-    """Classes to be found: where to start from, and the criterion that chooses their number (None: it is given).
+    """A search for classes: its initialisations, and the criterion that chooses their number (None: it is given).
 
-    The criterion also chooses among `plans`, if there are any, which are named by what a `setting` may be.
+    The criterion also chooses among `plans`, if there are any: one for each value of `setting`.
     """
 
     starts: Starts
@@ -51,7 +51,7 @@ class ClassSearch(Struct, frozen=True):
 
 
 def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearch) -> choose.ClassSearch:
-    """Numbers of classes under the chosen densities, or under the default ones if the criterion prefers these.
+    """Choose the number of classes under the chosen densities, or under the default ones if these are better.
 
     Densities are chosen by all rows together, which classes may contradict, and a column whose density is chosen is
     not put in a block: on breast cancer that lost 19 nats per held-out row.
@@ -78,7 +78,7 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
 
 
 def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
-    """The table and the plan once the densities that were left open are chosen by the rows."""
+    """Choose the densities that were left open by the rows."""
     if not plan.declared.leaves_open:
         return table, plan
     from softcount.learn.density_choice import choose_families
@@ -99,7 +99,7 @@ NAIVE_BAYES_ALONE = "Using standard naive Bayes alone"
 
 
 def _count_labelled(given: KnownRows) -> int:
-    """How many rows have a label, copies of a row counted once if there are few distinct rows."""
+    """Count the rows with a label; copies of a row count once if there are few distinct rows."""
     total = int(count_copies(given.weights).sum())
     blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
     some = row_keys([block[:GLANCED_AT] for block in blocks], [bag[:GLANCED_AT] for bag in bags])
@@ -116,7 +116,7 @@ def _training(fitted: Fitted, given: KnownRows) -> Training:
 
 
 def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], keys: Sequence[object]) -> list[str]:
-    """Notes on columns that were left out, on repeated rows, and on weights that do not count independent rows."""
+    """Note columns that were left out, repeated rows, and weights that do not count independent rows."""
     notes = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
     if len(notes) > MOST_NOTES:
         notes = [*notes[:MOST_NOTES], f"so do {len(notes) - MOST_NOTES} columns more."]
@@ -172,7 +172,7 @@ UNTRIED = (
 
 
 class ClassRequest(Struct, frozen=True):
-    """A model of the classes in a target or in labels or, with a `search`, of classes to be found.
+    """A model of known classes or, with a `search`, of classes to be found.
 
     `classes` are the names of coded labels. Known classes are predicted by naive Bayes, by an `ensemble` (chosen by
     cross-validation, within a `budget` of seconds) or by `aode`. The model is evaluated in `folds` (default 5; 0: not
@@ -194,7 +194,7 @@ class ClassRequest(Struct, frozen=True):
 
     @property
     def n_folds(self) -> int:
-        """How many folds the model is evaluated in; 0 for none."""
+        """Number of folds of the evaluation; 0 for none."""
         return FOLDS if self.folds is None else self.folds
 
     @property
@@ -202,7 +202,7 @@ class ClassRequest(Struct, frozen=True):
         return None if self.holdout is None else Split(2, self.seed, self.holdout)
 
     def settle(self, table: Table, runner: Runner, evaluated: bool = False) -> tuple[Table, Self]:
-        """Choose the densities that were left open, and have folds counted in the pass that learns."""
+        """Choose the densities that were left open, and plan to count folds in the pass that learns."""
         if self.search is not None and self.search.criterion is not None:
             return table, self  # the search compares the densities chosen with the default ones
         table, plan = choose_densities(table, self.plan, runner, known_classes=self.search is None)
@@ -212,7 +212,7 @@ class ClassRequest(Struct, frozen=True):
         return table, replace(self, plan=plan)
 
     def learn(self, table: Table, runner: Runner) -> Fitted:
-        """The model of a settled table, with the ensemble that predicts its classes if there is to be one."""
+        """Learn the model, and the ensemble that predicts its classes if one is wanted."""
         if (why := table.schema.unsaveable) is not None:
             warn(f"this model cannot be saved: {why}")  # before the work, not when it is to be saved
         if self.search is not None:
@@ -254,9 +254,9 @@ class ClassRequest(Struct, frozen=True):
         return replace(Fitted.of(found), record=FitRecord(criterion=chosen_by, starts=starts))
 
     def _with_ensemble(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
-        """Have the classes predicted by the ensemble, unless naive Bayes alone is better; with how that did."""
+        """Predict the classes by an ensemble, unless naive Bayes alone is better, and evaluate the predictions."""
         naive_bayes = self._cross_validate(table, runner, None)
-        # Rows that an engine has are brought here to choose by.
+        # Rows of an engine are fetched to choose by.
         with nullcontext(runner) if runner.keeps_rows else Threads() as threads:
             found, ensemble, held = self._choose_ensemble(fitted, table, runner, threads)
         if ensemble is not None:
@@ -267,7 +267,7 @@ class ClassRequest(Struct, frozen=True):
     def _choose_ensemble(
         self, fitted: Fitted, table: Table, runner: Runner, threads: Runner
     ) -> tuple[Fitted, Ensemble | None, ScoredRows | None]:
-        """The model with notes, the ensemble that predicts held-out rows best, and its predictions of them.
+        """Return the model with notes, the ensemble that predicts held-out rows best, and its predictions of them.
 
         With `holdout`, these are predictions of that share of the rows by an ensemble of the others, unless there are
         too few of either. The rows are not read if there is only one class.
@@ -299,7 +299,7 @@ class ClassRequest(Struct, frozen=True):
         return replace(fitted, notes=notes, record=record), ensemble, scored
 
     def complete(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
-        """Evaluate a model of known classes and warn of what speaks against it; measure how classes overlap."""
+        """Evaluate a model of known classes and add warnings; measure the overlap of classes that were found."""
         if self.search is not None:
             return self._with_entropy(fitted, table, runner)
         evaluation = fitted.record.evaluation if self.ensemble else self._evaluate(fitted, table, runner)
@@ -335,7 +335,6 @@ class ClassRequest(Struct, frozen=True):
         return cross_validate(table, self.plan, runner, *how)
 
     def _judge(self, held: ScoredRows | None, fitted: Fitted) -> Evaluation | None:
-        """What the answers for held-out rows are worth."""
         if held is None or not self.n_folds:
             return None
         how = f"{self.n_folds}-fold cross-validation"
@@ -347,7 +346,7 @@ class ClassRequest(Struct, frozen=True):
         return evaluate_rows(held, fitted.shares, how, by_fold=True)
 
     def _with_entropy(self, fitted: Fitted, table: Table, runner: Runner) -> Fitted:
-        """The same with how undecided its rows are between the classes; for a long table that is left out."""
+        """Add the entropy of the memberships, unless the table is long."""
         many = (table.n_rows or MOST_MEMBERSHIPS) * fitted.n_groups > MOST_MEMBERSHIPS
         if fitted.undecided is not None or not runner.keeps_rows or many or fitted.estimate == "predictive":
             return fitted
