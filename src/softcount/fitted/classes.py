@@ -20,7 +20,7 @@ from softcount.fitted.characteristic_words import marking_lines
 from softcount.fitted.influence import measure_departures, pool_params, sum_other_groups
 from softcount.models.nodes import Node, refuse_families
 from softcount.models.star import TILE
-from softcount.run.local import Threads
+from softcount.run.local import Runner, Threads
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import write_cell
 from softcount.table.schema import Key
@@ -344,7 +344,7 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
     return SortedTable(mass, entropy / mass if mass > 0 else 0.0, classes, impossible, found)
 
 
-def anomaly_scores(fitted: Fitted, table: Table, threads: Threads) -> np.ndarray:
+def anomaly_scores(fitted: Fitted, table: Table, threads: Runner) -> np.ndarray:
     """Return how much lower than usual each row's log-density is, in nats; infinite if the row is impossible."""
     meter = SurpriseMeter.of(fitted)
 
