@@ -36,9 +36,10 @@ def scorer_from(document: Document, arrays: Arrays, model: ClassModel, known_cla
     infinite = ("log_loss", "plain", "plain_accuracy") if kind == "ensemble" else ()
     found = decode(SCORERS[kind], document, arrays, "scorer", what, infinite=infinite)
     found = found if check is None else check(found, model)
-    if found.is_calibrated:
+    calibration = found.calibration
+    if calibration is not None:
         require(known_classes, "its calibration makes no sense: its classes are not known.")
-        _check_calibration(found.calibration, model.groups)
+        _check_calibration(calibration, model.groups)
     return found
 
 

@@ -344,14 +344,14 @@ def sort_rows(fitted: Fitted, table: Table, threads: Threads, members: int = 3, 
     return SortedTable(mass, entropy / mass if mass > 0 else 0.0, classes, impossible, found)
 
 
-def anomaly_scores(fitted: Fitted, table: Table, threads: Runner) -> np.ndarray:
+def anomaly_scores(fitted: Fitted, table: Table, runner: Runner) -> np.ndarray:
     """Return how much lower than usual each row's log-density is, in nats; infinite if the row is impossible."""
     meter = SurpriseMeter.of(fitted)
 
     def work(task: Callable[[], Chunk]) -> list[np.ndarray]:
         return [meter.measure(tile).score for tile in tiles(task())]
 
-    parts = [part for found in threads.map(work, table.tasks()) for part in found]
+    parts = [part for found in runner.map(work, table.tasks()) for part in found]
     return np.concatenate([np.empty(0), *parts])
 
 

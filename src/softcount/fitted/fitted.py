@@ -89,7 +89,7 @@ class FittedTable(Learned, frozen=True, eq=False):
         """Return the log-density of each row."""
         raise NotImplementedError
 
-    def anomaly_scores(self, table: Table, threads: Runner) -> np.ndarray:
+    def anomaly_scores(self, table: Table, runner: Runner) -> np.ndarray:
         """Return how much less likely each row is than usual, in nats."""
         raise NotImplementedError
 
