@@ -178,7 +178,7 @@ def _parse_edges(text: str) -> tuple[list[Edge], list[str]]:
 
 def as_fitted_network(given: Any) -> FittedNet | None:
     """Return a network as a fitted one, or the network of an estimator; None for anything else."""
-    fitted = as_fitted(given) if isinstance(given, Network) else fitted_table(given)
+    fitted: Any = as_fitted(given) if isinstance(given, Network) else fitted_table(given)
     return fitted if hasattr(fitted, "net") else None
 
 
