@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 import softcount as sc
 from benchmarks.timing import Bound
-from softcount.export.onnx_graph import fed_column, scoring_graph
+from softcount.export.onnx_graph import as_onnx, feed_column
 from softcount.export.sql_query import scoring_query
 
 LEARNED, SCORED = 2_000, 100_000
@@ -66,12 +67,11 @@ def in_duckdb(plan: Any, table: pa.Table) -> Callable[[], object]:
     return lambda: base.sql(query).to_arrow_table()
 
 
-def by_onnxruntime(plan: Any, table: pa.Table) -> Callable[[], object]:
+def by_onnxruntime(graph: bytes, plan: Any, table: pa.Table) -> Callable[[], object]:
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
-    graph = scoring_graph(plan).SerializeToString()
     session = onnxruntime.InferenceSession(graph, settings, providers=["CPUExecutionProvider"])
-    fed = {column.name: fed_column(column, table[column.name].to_pylist()) for column in plan.columns}
+    fed = {column.name: feed_column(column, table[column.name].to_pylist()) for column in plan.columns}
     return lambda: session.run(None, fed)
 
 
@@ -82,9 +82,9 @@ def run(rounds: int) -> Iterator[Bound]:
         ("Classifier", sc.Classifier(kinds=KINDS, n_jobs=1), None),
     ):
         fitted = model.fit(*learned)
-        plan = fitted._export_plan()
+        plan, graph = fitted._export_plan(), as_onnx(fitted)[0].SerializeToString()
         ours = f"Softcount {seconds(lambda model=fitted: model.predict_proba(scored), rounds):.2f} s"
-        makers = {"SQLite": in_sqlite, "DuckDB": in_duckdb, "onnxruntime": by_onnxruntime}
+        makers = {"SQLite": in_sqlite, "DuckDB": in_duckdb, "onnxruntime": partial(by_onnxruntime, graph)}
         for where, make in makers.items():
             took = seconds(make(plan, scored), rounds)
             rate = f"{SCORED / took:,.0f} rows a second; {ours}"
