@@ -67,34 +67,29 @@ def mapping(given: Any) -> dict[Key, Any]:
     return {key: value for key, value in (given or {}).items() if value is not None}
 
 
-def split(net: Net, given: Mapping[Key, Any]) -> tuple[dict[Key, Any], dict[Key, Any]]:
-    """Split given values into certain values and sets, ranges or likelihoods; unknown nodes raise an error."""
+class GivenValues(Struct, frozen=True):
+    """Values given to a query: certain ones, log-likelihoods by discrete node, and conditions on numbers or bins."""
+
     sure: dict[Key, Any] = {}
-    soft: dict[Key, Any] = {}
-    for key, value in given.items():
-        net.graph.place(key)
-        (sure if is_exact(value) else soft)[key] = value
-    return sure, soft
+    likelihoods: dict[int, np.ndarray] = {}
+    conditions: dict[Key, Condition] = {}
 
-
-def is_exact(value: Any) -> bool:
-    """Return whether a given value is a single category or number."""
-    return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
-
-
-def likelihoods(net: Net, soft: Mapping[Key, Any]) -> tuple[dict[int, np.ndarray], dict[Key, Condition]]:
-    """Return log-likelihoods of categories by index of the discrete node, and the conditions on numeric leaves."""
-    number, found = net.discrete.number, dict[int, np.ndarray]()
-    ranges: dict[Key, Condition] = {}
-    for key, value in soft.items():
-        condition = condition_of(value)
-        if key in number:
-            found[number[key]] = log_of(_likelihood(net, net.nodes[key], value))[None]
-        elif condition is None:
-            raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {value!r}.")
-        else:
-            ranges[key] = condition
-    return found, ranges
+    @classmethod
+    def of(cls, net: Net, known: Mapping[Key, Any]) -> GivenValues:
+        found, soft = cls(), dict[Key, Any]()
+        for key, value in known.items():
+            net.graph.place(key)  # raises an error for an unknown node
+            exact = isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
+            (found.sure if exact else soft)[key] = value
+        for key, value in soft.items():
+            condition = condition_of(value)
+            if key in net.discrete.number:
+                found.likelihoods[net.discrete.number[key]] = log_of(_likelihood(net, net.nodes[key], value))[None]
+            elif condition is None:
+                raise DataError(f"{key!r} is a number: give one, or a range of them (low, high), not {value!r}.")
+            if condition is not None:
+                found.conditions[key] = condition
+        return found
 
 
 def _likelihood(net: Net, node: Node, value: Any) -> np.ndarray:
@@ -391,30 +386,27 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     # -- queries
 
     def given(self, given: Any) -> Evidence:
-        return self._shown(given)[1]
+        return self._shown(mapping(given))[1]
 
-    def _shown(self, given: Any) -> tuple[NetRows, Evidence]:
+    def _shown(self, known: Mapping[Key, Any]) -> tuple[NetRows, Evidence, GivenValues]:
         """Return one row of the given values, and its evidence on the discrete nodes."""
-        known = mapping(given)
-        sure, soft = split(self.net, known)
-        codes = self.exact_codes(sure)
+        given = GivenValues.of(self.net, known)
+        codes = self.exact_codes(given.sure)
         if codes is None:
-            ready = self._read(sure)
+            ready = self._read(given.sure)
             found = self.evidence(ready)
         else:
             ready = NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
             found = Evidence(codes)
-        by_level, ranges = likelihoods(self.net, soft)
-        for node, logs in by_level.items():
+        for node, logs in given.likelihoods.items():
             found = found.with_factor((node,), logs)
-        for key, condition in ranges.items():
-            number = self.number(key)
+        for key in filter(self.is_number, given.conditions):
+            number, pieces = self.number(key), given.conditions[key].pieces(number_reader(self, key))
             number.refuse_range_beside(known)
-            pieces = condition.pieces(number_reader(self, key))
             logs = log_of(evidence_within(key, *number.spread(ready), pieces))
             if number.scope:
                 found = found.with_factor(number.scope, logs[None])
-        return ready, found
+        return ready, found, given
 
     def exact_codes(self, sure: Mapping[Key, Any]) -> np.ndarray | None:
         """Return one row of codes if all given values are categories; None if they must be read as a table."""
@@ -478,17 +470,21 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         Several nodes are answered jointly or, with `each`, one by one.
         """
         known = mapping(given)
-        of, each = (self._askable(known), True) if of is None else (of, each)
-        several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
-        asked = list(of) if several else [of]
+        several = (
+            of is None or isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in self.net.graph.number)
+        )
+        asked = list(of or ()) if several else [of]
         for name in asked:
             self.net.graph.place(name)
             if name in known and not isinstance(known[name], Mapping):
                 raise DataError(f"{name!r} is both asked for and given.")
-        ready, evidence = self._shown(known)
-        for name in known:
-            if self.is_number(name) and not is_exact(known[name]):
-                self.number(name).refuse_range_beside(asked)
+        ready, evidence, values = self._shown(known)
+        ranges = [self.number(name) for name in values.conditions if self.is_number(name)]
+        if of is None:  # all that has an exact answer under the given values
+            joined = {node.key for number in ranges for node in number.stack.nodes}
+            asked, each = [name for name in self.net.graph.names if name not in known and name not in joined], True
+        for number in ranges:
+            number.refuse_range_beside(asked)
         if not several:
             return self._one(of, ready, evidence)
         if each:
@@ -503,17 +499,11 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             for place, share in np.ndenumerate(shares)
         }
 
-    def _askable(self, known: Mapping[Key, Any]) -> list[Key]:
-        """Return the nodes that are not given and have an exact answer under the given values."""
-        ranges = [self.number(name) for name in known if self.is_number(name) and not is_exact(known[name])]
-        joined = {node.key for number in ranges for node in number.stack.nodes}
-        return [name for name in self.net.graph.names if name not in known and name not in joined]
-
     def _each(self, asked: list[Key], ready: NetRows, evidence: Evidence) -> dict[Key, Any]:
         leveled = [name for name in dict.fromkeys(asked) if not self.is_number(name)]
         shares = self.questions.each([self._discrete(name) for name in leveled], evidence) if leveled else []
-        answers = {name: self._leveled(name, own) for name, own in zip(leveled, shares, strict=True)}
-        return {name: answers[name] if name in answers else self._one(name, ready, evidence) for name in asked}
+        known = dict(zip(leveled, shares, strict=True))
+        return {x: self._leveled(x, known[x]) if x in known else self._one(x, ready, evidence) for x in asked}
 
     def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Probabilities | Answer | IntervalAnswer:
         if self.is_number(of):
@@ -544,27 +534,28 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
 
     def sample(self, n: int, given: Any, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the columns of n new rows by name, including hidden nodes; given values are kept."""
-        ready, evidence = self._shown(given)
+        known = mapping(given)
+        ready, evidence, values = self._shown(known)
         if self.questions.log_evidence(evidence)[0] == -np.inf:
             raise impossible("network")
-        sure, soft = split(self.net, mapping(given))
-        ranges = likelihoods(self.net, soft)[1]
-        for key in ranges:
-            if isinstance(self.number(key).stack, NumberPart):
+        tests = {
+            key: {key: partial(within, condition.pieces(number_reader(self, key)))}
+            for key, condition in values.conditions.items()
+            if key in self.net.cuts or self.is_number(key)
+        }
+        for key in tests:
+            if self.is_number(key) and isinstance(self.number(key).stack, NumberPart):
                 raise DataError(
                     f"rows are drawn with {key!r} at a number, or not held at all, but not in a range of it: it is "
                     f"joined to other numbers. Give a number in place of the range, or cut {key!r} into levels."
                 )
         several = evidence.take(np.zeros(n, dtype=np.intp))
-        codes = self.questions.draw(several, rng) if mapping(given) else self._drawn_codes(n, rng)
+        codes = self.questions.draw(several, rng) if known else self._drawn_codes(n, rng)
         found: dict[Key, Any] = {}
         for new, node in enumerate(self.net.with_levels):
             key, levels = node.key, list(levels_of(node) or ())
             if key in self.net.cuts:
-                condition = condition_of(soft.get(key))
-                tests = {} if condition is None else {key: partial(within, condition.pieces(number_reader(self, key)))}
-                draw = partial(self._drawn_in_intervals, key, rng)
-                found |= drawn_within(draw, codes[:, new], tests)
+                found |= drawn_within(partial(self._drawn_in_intervals, key, rng), codes[:, new], tests.get(key, {}))
             else:
                 found[key] = [levels[code] for code in codes[:, new]]
         for place, (own, scope) in enumerate(zip(self.net.stacks, self.net.parents_of_leaves, strict=True)):
@@ -573,10 +564,9 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             if isinstance(own, NumberPart):
                 found |= own.drawn(self.compiled[1][place], groups, ready.leaves[place][0][0], rng)
                 continue
-            key = own.node.key
-            tests = {key: partial(within, ranges[key].pieces(number_reader(self, key)))} if key in ranges else {}
-            found |= drawn_within(partial(self._drawn_numbers, own.node, rng), groups, tests)
-        held = {key: value for key, value in sure.items() if not self._is_named_interval(key, sure)}
+            draw = partial(self._drawn_numbers, own.node, rng)
+            found |= drawn_within(draw, groups, tests.get(own.node.key, {}))
+        held = {key: value for key, value in values.sure.items() if not self._is_named_interval(key, values.sure)}
         found |= {key: [value] * n for key, value in held.items()}
         constants = with_derived(self.schema, {}, n)
         whole = {name: found[name] for name in self.net.graph.names} | constants

@@ -193,7 +193,7 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 def expected(
     model: Model, params: Params, rows: Rows | Sequence[Any], runner: Runner, assign: Assign | None = None
 ) -> Counts:
-    step = CompiledStep(model, params, partial(expect_part, assign=assign), model.worth_threads())
+    step = CompiledStep(model, params, partial(type(model).expect, assign=assign), model.worth_threads())
     return model.gathered(rows_here(rows, runner).total(step))
 
 
@@ -207,10 +207,6 @@ class CompiledStep(Struct, frozen=True):
 
     def begin(self) -> Callable[[Any], Any]:
         return partial(self.work, self.model, self.model.compile(self.params))
-
-
-def expect_part(model: Model, compiled: Any, ready: Any, assign: Assign | None) -> Counts:
-    return model.expect(compiled, ready, assign)
 
 
 def find_impossible(model: Model, params: Params, ready: Any) -> DataError | None:
