@@ -1,4 +1,4 @@
-"""Sequences: read from anywhere, and handed on as the rows of one table, one for each step, with where each begins."""
+"""Sequences from any source, as the rows of one table: a row per step, and the first row of each sequence."""
 
 from softcount.sequences.sources import open_sequences
 from softcount.sequences.steps import Sequences

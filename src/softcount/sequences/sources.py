@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError
-from softcount.sequences.steps import Sequences, Steps, check_sequence_weights, text_steps
+from softcount.sequences.steps import Sequences, Steps, borders_of, check_sequence_weights, text_steps
 from softcount.sources import frames, wording
 from softcount.sources.bytestream import Progress, TextFile
 from softcount.sources.documents import DocumentsSource, FolderArchive, LinesSource, archive_of, one_document
@@ -30,9 +30,9 @@ from softcount.table.text_columns import CELLS
 def long_table(
     source: Source, sequence: Key | None, sort_by: Key | None, weight: Key | None, missing: tuple[str, ...]
 ) -> Steps:
-    """Rows gathered by sequence, in the order in which sequences first come, and sorted within each.
+    """Gather the rows of each sequence, in order of the sequences' first rows, and sort them by `sort_by`.
 
-    Without `sort_by` the rows stay as they are. Two rows of one sequence at one time raise an error.
+    Without `sort_by`, rows stay in their order. Raise an error if two rows of a sequence have the same time.
     """
     if sequence is None:
         raise _no_sequence_column(source)
@@ -41,8 +41,7 @@ def long_table(
         if key is not None:
             wording.refuse_unknown(source.keys, key, what)
     columns = all_columns(source)
-    names, places = distinct(columns.pop(sequence), words)
-    _refuse_missing(sequence, np.array([name is None for name in (*names, None)])[places])
+    names, places = _distinct_names(sequence, columns.pop(sequence), words)
     number: dict[Any, int] = {}
     for place in places[np.sort(np.unique(places, return_index=True)[1])].tolist():
         number.setdefault(names[place], len(number))
@@ -57,8 +56,7 @@ def long_table(
         raise DataError("no column is left for the steps themselves besides those named.")
     lengths = np.bincount(places, minlength=len(names)).astype(np.int64)
     if weights is not None:
-        each = weights[rows]
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        each, starts = weights[rows], borders_of(lengths)[:-1]
         weights = np.asarray(each[starts])
         differs = np.flatnonzero(each != np.repeat(weights, lengths))
         if len(differs):
@@ -86,6 +84,13 @@ def all_columns(source: Source, keys: Sequence[Key] | None = None) -> dict[Key, 
     return found
 
 
+def _distinct_names(key: Key, column: Any, words: MissingWords) -> tuple[Sequence[Any], np.ndarray]:
+    """Return the distinct cells of a column and the place of each row's cell. Raise an error if one is missing."""
+    names, places = distinct(column, words)
+    _refuse_missing(key, np.array([name is None for name in (*names, None)])[places])
+    return names, places
+
+
 def _refuse_missing(key: Key, gone: np.ndarray) -> None:
     if gone.any():
         row = int(np.argmax(gone)) + 1
@@ -95,13 +100,13 @@ def _refuse_missing(key: Key, gone: np.ndarray) -> None:
 
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
-"""Dates and times whose spelling is in the order of time."""
+"""Dates and times whose alphabetical order is the order of time."""
 
 
 def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The order of every row: numbers as they are, dates and times by their moment, text by its spelling, with a note.
+    """Return a number for each row that sorts rows, and notes: numbers and times by value, text alphabetically.
 
-    Of text only dates as ISO 8601 writes them need no note.
+    A note says so for text, except for dates in ISO 8601.
     """
     cells = frames.cell_type(column.type)
     if cells in (frames.CellType.WHOLE, frames.CellType.FLOAT, frames.CellType.TIME, frames.CellType.TRUTH):
@@ -117,8 +122,7 @@ def _times(key: Key, column: Any, words: MissingWords) -> tuple[np.ndarray, tupl
         return values, ()
     if cells is frames.CellType.NESTED:
         raise DataError(f"{wording.column(key)} holds nested values, which have no order.")
-    names, places = distinct(column, words)
-    _refuse_missing(key, np.array([name is None for name in (*names, None)])[places])
+    names, places = _distinct_names(key, column, words)
     texts = [str(name) for name in names]
     spelt, bad = frames.floats_of(texts, frames.PLAIN)
     if not bad.any():
@@ -137,7 +141,7 @@ def _sort_rows(
     columns: dict[Key, Any],
     words: MissingWords,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The rows in the order in which they are steps, and notes on how; takes the column `sort_by` out of `columns`."""
+    """Return the rows in the order of their steps, and notes on it. Removes the column `sort_by` from `columns`."""
     if sort_by is None:
         return np.argsort(places, kind="stable"), (
             f"no sort_by column: rows of one {sequence!r} are steps as they stand",
@@ -168,7 +172,7 @@ def is_list_type(kind: Any) -> bool:
 
 
 def list_column(column: Any) -> Steps:
-    """The steps of a column of lists; lists of structs are steps of several columns. A null list is refused."""
+    """Return the steps of a column of lists; structs are steps of several columns. Raise an error for a null list."""
     column = frames.flat(column)
     if column.null_count:
         known = frames.numpy_of(column.is_valid())[0]
@@ -243,13 +247,13 @@ def _is_gap(cell: Any) -> bool:
 
 
 def _step_name(lengths: np.ndarray, row: int) -> str:
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    starts = borders_of(lengths)
     at = int(np.searchsorted(starts, row, "right")) - 1
     return f"sequence {at + 1}, step {row - int(starts[at]) + 1}"
 
 
 def _refuse_widths(widths: Sequence[int], lengths: np.ndarray | None = None) -> None:
-    """Raise an error where a sequence or, with lengths of sequences, a step is wider or narrower than the first."""
+    """Raise an error for the first sequence, or step if `lengths` are given, that has not the width of the first."""
     odd = next((place for place, width in enumerate(widths) if width != widths[0]), None)
     if odd is not None:
         where = f"sequence {odd + 1}" if lengths is None else f"{_step_name(lengths, odd)},"
@@ -260,7 +264,7 @@ def _refuse_widths(widths: Sequence[int], lengths: np.ndarray | None = None) -> 
 
 
 def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
-    """Steps that are dictionaries; a name that a step does not have is missing there."""
+    """Return steps given as dictionaries; a name that a step does not have is a missing cell."""
     for place, cell in enumerate(cells):
         if not (isinstance(cell, Mapping) or _is_gap(cell)):
             raise DataError(
@@ -276,7 +280,7 @@ def _records(cells: list[Any], lengths: np.ndarray) -> Steps:
 
 
 def stack_tables(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (), text_file: bool = False) -> Steps:
-    """Tables of the same columns one below the other, a sequence each; columns are matched by their names."""
+    """Concatenate tables with the same columns, each of them a sequence. Columns are matched by name."""
     keys = list(tables[0])
     for at, table in enumerate(tables, start=1):
         odd = sorted(map(str, set(table) ^ set(keys)))
@@ -295,10 +299,10 @@ def stack_tables(tables: Sequence[Mapping[Key, Any]], names: Sequence[str] = (),
     return Steps(columns, lengths, names, text_file=text_file, verbatim=not text_file)
 
 
-# Whatever holds sequences, opened: lists, arrays, columns of lists, long tables, lines of text, folders of files.
+# Opening sequences from any source: lists, arrays, columns of lists, long tables, lines of text, folders of files.
 
 LINE, FILE = "line", "file"
-"""One sequence of text: a line of a file, or the whole of it."""
+"""What a sequence is in a text file: a line, or the whole file."""
 
 
 def open_sequences(  # noqa: PLR0913
@@ -315,21 +319,20 @@ def open_sequences(  # noqa: PLR0913
     empty: bool = False,
     progress: Progress | None = None,
 ) -> Sequences:
-    """Sequences from anything that holds them, as `Sequences`: the rows of one table, and where each sequence starts.
+    """Open sequences from a list, a column of lists, a long table, a text file or a folder.
 
-    - A list of sequences: lists or arrays of symbols or numbers; of rows (2-D arrays, lists of tuples or of
-      dictionaries) where a step has several columns; of frames. None and NaN are gaps. Strings are sequences of
-      characters, or with `steps="words"` of words.
-    - A column of lists, from Arrow, polars or Parquet; lists of structs have several columns, and so has a
-      table of several such columns.
-    - A long table (a file or a frame) with a row for each step: `sequence` names the column that says which
-      sequence, `sort_by` the one that sorts its steps (a time or a number), `weight` one with the weight of the whole
-      sequence.
-    - A text file, with `steps="characters"` or "words": each line is a sequence, or with `sequence="file"` the
-      whole of it. A folder of such files: each file is one. Without `steps` each file of a folder is a table of steps.
+    - A list of sequences: lists or arrays of symbols or numbers; of rows if a step has several columns (2-D arrays,
+      lists of tuples or of dictionaries); of frames. None and NaN are missing steps. A string is a sequence of
+      characters, or of words with `steps="words"`.
+    - A column of lists (Arrow, polars or Parquet), or a table of several such columns. Lists of structs have several
+      columns.
+    - A long table (a file or a frame) with one row per step: `sequence` is the column with the name of the sequence,
+      `sort_by` the column that sorts its steps (a time or a number), `weight` the column with the sequence's weight.
+    - A text file, with `steps="characters"` or "words": each line is a sequence, or the whole file with
+      `sequence="file"`. In a folder each file is a sequence: of text with `steps`, otherwise a table of steps.
 
-    `columns` are those that a step has, where there are more. `weights` are one for each sequence. An empty sequence is
-    refused unless `empty`.
+    `columns` selects columns of the steps. `weights` holds one weight per sequence. An empty sequence raises an error
+    unless `empty` is True.
 
     >>> open_sequences(["emma", "ava"]).lengths.tolist()
     [4, 3]
@@ -401,7 +404,7 @@ def _strings(column: Any, steps: str | None) -> Steps:
 
 
 def _table_of_lists(source: Source) -> Steps:
-    """Columns of lists, side by side; other columns are left out with a note."""
+    """Return the steps of all columns of lists; a note names the columns that are left out."""
     heads = source.head(source.keys)
     keys = [key for key in source.keys if is_list_type(heads[key].type)]
     if not keys:
@@ -437,7 +440,7 @@ def _no_sequence_column(source: Source) -> DataError:
 
 
 def _text_file(path: str, named: tuple[Any, Any, Any], steps: str, progress: Progress | None) -> Steps:
-    """The lines of a text file, or the whole of it, or the files of a folder."""
+    """Return the lines of a text file, the whole file, or the files of a folder as sequences."""
     sequence, sort_by, weight = named
     if sort_by is not None or weight is not None or sequence not in (None, LINE, FILE):
         raise DataError(

@@ -1,4 +1,4 @@
-"""Sequences as steps of symbols."""
+"""Sequences as rows of a table, one row per step."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Map = Callable[..., Iterable[Any]]
 
 
 class StepSource(ArrowSource):
-    """The steps of all sequences, cut into pieces between sequences only: a long sequence is a piece by itself.
+    """The steps of all sequences in pieces of whole sequences.
 
-    `starts` are the first rows of the sequences and, last, how many rows there are. Sequences may have no step.
+    `starts` holds the first row of each sequence, then the number of rows. Sequences may have no step.
     """
 
     may_be_empty = True
@@ -52,15 +52,14 @@ class StepSource(ArrowSource):
 
 
 class Sequences(Struct, frozen=True, eq=False):
-    """Any number of sequences of any lengths: all their steps end to end, a row each, and where each sequence starts.
+    """Sequences of any lengths, with the steps of all of them in one table, one row per step.
 
-    Sequence i is rows `starts[i]` to `starts[i + 1]` of the `source`, whose columns are what a step has: one for
-    symbols, several for steps of mixed kinds. A missing cell is not evidence. `names[i]` is the name of the
-    sequence, `weights[i]` how many times it counts (None: once each). No sequence is empty, unless `open_sequences` was
-    called with `empty`.
+    Sequence i has the rows `starts[i]` to `starts[i + 1]` of the `source`, whose columns are those of a step: one for
+    symbols, several for steps of mixed kinds. A missing cell is no evidence. `names[i]` is the name of a sequence and
+    `weights[i]` its weight; None stands for weights of 1. Only `open_sequences(..., empty=True)` gives empty sequences.
 
-    A model reads it as it reads any table, in whole sequences: `table` decides kinds, and `chunks` are the table's own
-    with `borders`, the rows of the chunk at which a sequence starts (row 0 is always one).
+    `table` opens the steps as a table. `chunks` yields its chunks, each of whole sequences; `borders` are the rows of
+    the chunk at which a sequence starts, of which row 0 is always one.
 
     >>> from softcount.sequences import open_sequences
     >>> found = open_sequences([["a", "b", None], ["b"]])
@@ -95,23 +94,23 @@ class Sequences(Struct, frozen=True, eq=False):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on reading: lines left out, rows sorted."""
+        """Remarks on reading, such as lines left out and rows sorted."""
         return self.source.notes
 
     def without_zeros(self) -> Sequences:
-        """The sequences whose weight is above zero: the others count for nothing, not even as a level seen."""
+        """Return the sequences with a weight above zero: others add no counts and no categories."""
         if self.weights is None or (self.weights > 0).all() or not (self.weights > 0).any():
             return self
         keep = self.weights > 0
         rows = self.source.table.filter(pa.array(np.repeat(keep, self.lengths)))
-        starts = np.concatenate([[0], np.cumsum(self.lengths[keep])]).astype(np.int64)
+        starts = borders_of(self.lengths[keep])
         names = [self.names[at] for at in np.flatnonzero(keep).tolist()]
         own = self.source
         source = StepSource(rows, own.keys, own.named, own.notes, starts, own.text_file, own.verbatim)
         return replace(self, source=source, names=names, named=True, weights=self.weights[keep])
 
     def table(self, **how: Any) -> Table:
-        """The steps as a table, a row each, with the weight of its sequence; `how` is what `open_table` takes."""
+        """Open the steps as a table, weighted by their sequences; `how` are arguments of `open_table`."""
         weights = None if self.weights is None else np.repeat(self.weights, self.lengths)
         return open_table(self.source, weights=weights, **how)
 
@@ -119,12 +118,12 @@ class Sequences(Struct, frozen=True, eq=False):
         return map(self.bordered, table.chunks(run))
 
     def bordered(self, chunk: Chunk) -> Chunk:
-        """A chunk of such a table with the rows at which its sequences start."""
+        """Add to a chunk of the table the rows at which its sequences start."""
         first, stop = self.within(chunk)
         return replace(chunk, borders=self.starts[first:stop] - chunk.start)
 
     def within(self, chunk: Chunk) -> tuple[int, int]:
-        """Which sequences a chunk holds: the number of its first, and of the one after its last."""
+        """Return the number of the first sequence of a chunk, and of the one after its last."""
         first = int(np.searchsorted(self.starts[:-1], chunk.start, "left"))
         stop = int(np.searchsorted(self.starts[:-1], chunk.start + chunk.n_rows, "left"))
         return first, stop
@@ -134,12 +133,12 @@ class Sequences(Struct, frozen=True, eq=False):
         return f"{self.called(at)}, step {row - int(self.starts[at]) + 1}"
 
     def called(self, at: int) -> str:
-        """A sequence as messages name it: by its own name, or by its number from 1."""
+        """Return how messages name a sequence: by its name, or by its number from 1."""
         return f"sequence {self.names[at]!r}" if self.named else f"sequence {at + 1}"
 
 
 class Steps(Struct, frozen=True):
-    """The result of reading: columns of all steps as Arrow arrays, lengths and names of sequences, notes."""
+    """What was read: columns of all steps as Arrow arrays, lengths and names of the sequences, notes."""
 
     columns: Mapping[Key, Any]
     lengths: np.ndarray
@@ -151,10 +150,10 @@ class Steps(Struct, frozen=True):
     verbatim: bool = True
 
     def sequences(self, weights: Any = None, empty: bool = False) -> Sequences:
-        """Checked and put end to end; `weights` is one for each sequence, `empty` whether some may have no step."""
+        """Check the sequences and concatenate their steps; `weights` holds one weight per sequence."""
         if not len(self.lengths):
             raise DataError("there are no sequences. Give a list with at least one.")
-        starts = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+        starts = borders_of(self.lengths)
         names = self.names if len(self.names) else range(1, len(self.lengths) + 1)
         given = self.weights if weights is None else check_sequence_weights(weights, len(self.lengths))
         none = np.flatnonzero(self.lengths == 0)
@@ -171,20 +170,25 @@ class Steps(Struct, frozen=True):
         return Sequences(source, names, given, len(self.names) > 0)
 
 
+def borders_of(lengths: np.ndarray) -> np.ndarray:
+    """Return the first row of each sequence, then the number of rows."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
 def check_sequence_weights(weights: Any, count: int) -> np.ndarray:
     if len(weights) != count:
         raise DataError(f"{len(weights)} weights for {count} sequences. Give one for each sequence.")
     return check_weights(weights, count)
 
 
-# Texts as sequences: of characters, or of words.
+# Texts as sequences of characters or of words.
 
 WORD = re.compile(r"\w+(?:['\u2019-]\w+)*|[^\w\s]")
 """A word, with apostrophes and hyphens inside it, or one mark of punctuation."""
 
 
 def text_steps(texts: Sequence[str], symbols: str, names: Sequence[str] = (), notes: tuple[str, ...] = ()) -> Steps:
-    """Each text as a sequence of characters, or of words and marks, as they are written.
+    """Split each text into characters, or into words and punctuation marks, without changing their case.
 
     >>> found = text_steps(["It's me!"], "words")
     >>> found.columns["word"].dictionary.to_pylist()
