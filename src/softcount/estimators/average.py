@@ -19,6 +19,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.docstrings import document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
+from softcount.estimators.inputs import FilePath, RandomState
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
@@ -389,8 +390,7 @@ class ModelAverage:
         """
         if y is None:
             return float(self.score_samples(X).mean())
-        y = inputs.labels_to_score(X, y, self.classes_)
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        return inputs.accuracy(self.predict(X), inputs.labels_to_score(X, y, self.classes_))
 
     @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
@@ -497,7 +497,7 @@ class ModelAverage:
         parts = list(zip(shares.tolist(), answers, strict=True))
         return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
-    def sample(self, n_samples: int = 1, given: Any = None, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows, each from a member that is drawn by its weight.
 
         Parameters
@@ -529,7 +529,7 @@ class ModelAverage:
 
     # -- how it is found
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Write all members and their weights to a file that `softcount.load` reads."""
         save_average(self, path)
 

@@ -22,7 +22,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.base import Estimator
 from softcount.estimators.docstrings import IGNORED
-from softcount.estimators.inputs import attribute, refuse_unlike
+from softcount.estimators.inputs import RandomState, attribute, refuse_unlike
 from softcount.estimators.parameters import SETTLED
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import vocabulary_document, vocabulary_of
@@ -225,7 +225,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         lowercase: bool = True,
         hashing: int | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
@@ -250,7 +250,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     # Learning
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None) -> Self:
         """Learn the words of the documents.
 
         Parameters
@@ -269,7 +269,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
                 gathered.add(block)
         return self._keep(gathered, not_empty(gathered.chosen(), self), tally)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: object = None) -> Any:
         """Learn the words and return the matrix of the same documents.
 
         The documents are read once, so `X` may be a generator.
@@ -297,7 +297,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         self._keep(gathered, chosen, tally)
         return self._shown(rows, X)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None) -> Self:
         """Learn the words of further documents.
 
         The kept words are chosen from all documents so far when they are next needed, so columns may move after a call.

@@ -20,7 +20,7 @@ from softcount.errors import ParameterError, SoftcountError, warn
 from softcount.estimators import inputs
 from softcount.estimators.docstrings import IGNORED, Arguments, document, document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words, remedy
 from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import arrow_table, as_frame, filled, frame_like, kinds_of, schema_table
@@ -134,7 +134,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             return as_frame(table, self._library)
         return frame_like(X, table, slice(None) if rows is None else rows)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the model to a file that `softcount.load` reads.
 
         The file holds the counts, so a loaded model can be merged and updated. Loading it runs no code.
@@ -263,7 +263,7 @@ class LikelihoodEstimator(Estimator):
         return total, size, size
 
     @needs_all_rows
-    def log_likelihood(self, X: Any, sample_weight: Any = None) -> float:
+    def log_likelihood(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the log-likelihood of all rows, or sequences, together.
 
         Returns
@@ -274,7 +274,7 @@ class LikelihoodEstimator(Estimator):
         return self._total(X, sample_weight)[0]
 
     @needs_all_rows
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log-likelihood per row, or per sequence.
 
         Returns
@@ -326,7 +326,7 @@ class EmEstimator(ModelEstimator):
         return bic(self.log_likelihood_, self.n_parameters_, self.counts_.rows)
 
     @needs_all_rows
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
+    def bic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the Bayesian information criterion of these rows or sequences; smaller is better.
 
         Returns
@@ -338,7 +338,7 @@ class EmEstimator(ModelEstimator):
         return bic(total, self.n_parameters_, size)
 
     @needs_all_rows
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
+    def aic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return Akaike's information criterion of these rows or sequences; smaller is better.
 
         Returns
@@ -349,7 +349,7 @@ class EmEstimator(ModelEstimator):
         return 2 * self.n_parameters_ - 2 * self._total(X, sample_weight)[0]
 
     @needs_all_rows
-    def description_length(self, X: Any, sample_weight: Any = None) -> float:
+    def description_length(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the bits to write down the parameters and, with their help, the data; smaller is better.
 
         Returns
@@ -422,7 +422,7 @@ class TableEstimator(ModelEstimator):
         inputs.warn_of_kept(table)
         return filled(X, found, [spec.key for spec in fitted.schema.fields])
 
-    def sample(self, n_samples: int = 1, given: Any = None, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows from the model.
 
         Parameters

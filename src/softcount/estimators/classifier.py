@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from softcount.classify.aode import AodeSetting
 from softcount.classify.encode import EncodedColumns
 from softcount.errors import DataError
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import RandomState, attribute
 from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
 from softcount.estimators.parameters import Parameter, varied
 from softcount.estimators.result_frames import arrow_lines
@@ -82,7 +82,7 @@ class Classifier(ClassEstimator):
         budget: float | None = None,
         n_jobs: int | None = None,
         engine: Any = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
@@ -169,7 +169,7 @@ class AODE(ClassEstimator):
         parents: str | None = None,
         missing: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())

@@ -17,7 +17,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.docstrings import IGNORED, Arguments
 from softcount.estimators.engines import row_by_row
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, RandomState, attribute
 from softcount.estimators.parameters import SETTLED, check_whole
 from softcount.estimators.result_frames import arrow_table
 from softcount.files.codec import Arrays, Document, finite_array
@@ -111,7 +111,7 @@ class DensityEstimator(LikelihoodEstimator):
         found = density.quantile(given)
         return float(found[0]) if np.ndim(shares) == 0 else found
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Any:
         """Draw rows from the density.
 
         Parameters
@@ -266,12 +266,12 @@ class KernelDensity(DensityEstimator):
         bandwidth: Any = "isj",
         exact: bool = False,
         bounds: Any = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the rows and choose the bandwidth.
 
         Parameters
@@ -295,7 +295,7 @@ class KernelDensity(DensityEstimator):
         _ = self._density  # a bandwidth that cannot be chosen is an error of the fit
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows. The bandwidth is chosen from all rows when it is next needed.
 
         More than 4,194,304 rows of one column are kept as the nodes of a fine grid.
@@ -503,10 +503,10 @@ class Histogram(DensityEstimator):
     edges_: Annotated[np.ndarray, "Edges of the bins, ascending, shape (n_bins + 1,)."]
     counts_: Annotated[np.ndarray, "Weight of the rows in each bin, shape (n_bins,)."]
 
-    def __init__(self, bins: Any = "auto", random_state: Any = None, verbose: bool = False) -> None:
+    def __init__(self, bins: Any = "auto", random_state: RandomState = None, verbose: bool = False) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the edges and count the rows between them.
 
         Parameters

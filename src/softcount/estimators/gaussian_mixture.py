@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.mixture import AUTO, Mixture
 from softcount.estimators.parameters import check_whole
 from softcount.families import Family, Multinormal, Normal
@@ -96,15 +96,15 @@ class GaussianMixture(Mixture):
         warm_start: bool = False,
         missing: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
-        spill: Any = None,
-        checkpoint: Any = None,
+        spill: FilePath | None = None,
+        checkpoint: FilePath | None = None,
         engine: Any = None,
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         try:
             return super().fit(X, y, sample_weight)
         except DataError as error:
@@ -226,7 +226,7 @@ class GaussianMixture(Mixture):
 
     # -- answers
 
-    def sample(self, n_samples: int = 1, given: Any = None, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows from the mixture, and return them with their components as scikit-learn does.
 
         Parameters

@@ -18,7 +18,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator
 from softcount.estimators.docstrings import SEQUENCE_WEIGHT
 from softcount.estimators.engines import path_of
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
@@ -154,15 +154,15 @@ class HiddenMarkov(SequencePages, EmEstimator):
         accelerate: bool = True,
         missing: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
-        checkpoint: Any = None,
+        checkpoint: FilePath | None = None,
     ) -> None:
         self._keep_parameters(locals())
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the states.
 
         Parameters
@@ -254,7 +254,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     # -- learning more
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add the expected counts of further sequences, computed under the model so far.
 
         Parameters
@@ -533,7 +533,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences, found = self._ask(X, lambda fitted, part: state_answers.forecast_states(fitted, part, h))
         return sequences, np.concatenate(found)
 
-    def sample(self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: Any = None) -> Any:
+    def sample(self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: RandomState = None) -> Any:
         """Draw sequences from the model.
 
         Parameters

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike as ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from softcount.core.lazy import sparse
 from softcount.errors import DataError, warn
@@ -21,6 +22,8 @@ from softcount.table import Table, check_weights, code_labels, open_table, read_
 from softcount.table.schema import Field, Key, Kind, Schema
 
 Answer = TypeVar("Answer")
+FilePath = str | os.PathLike[str]
+RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
 def frame_library(X: Any) -> str | None:
@@ -319,6 +322,12 @@ def labels_to_score(X: Any, y: Any, classes: np.ndarray) -> Any:
             raise DataError(f"the label of row {missing[0]} is unknown {count}. Score rows whose label is known.")
     refuse_other_labels(y, classes)
     return y
+
+
+def accuracy(predicted: np.ndarray, y: Any, sample_weight: Any = None) -> float:
+    """The share of rows whose class is predicted."""
+    check_consistent_length(y, predicted, sample_weight)
+    return float(np.average(predicted == np.asarray(y), weights=sample_weight))
 
 
 def refuse_other_labels(y: Any, classes: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, scoring_plan
 from softcount.estimators.docstrings import IGNORED
 from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import QUIET, varied
 from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
@@ -116,14 +116,14 @@ class KMeans(
         max_iter: int = 300,
         tol: float = 1e-4,
         n_jobs: int | None = None,
-        random_state: Any = None,
-        spill: Any = None,
+        random_state: RandomState = None,
+        spill: FilePath | None = None,
         engine: Any = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the centres.
 
         Parameters
@@ -236,7 +236,7 @@ class KMeans(
         """
         return self._answer(X, Centres.distances)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Find the centres and return the cluster of each row.
 
         Returns
@@ -251,7 +251,7 @@ class KMeans(
             raise DataError("the labels of rows that an engine has are not brought here. Use fit, then predict some.")
         return self.labels_
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the cost of rows, as scikit-learn's `KMeans` does.
 
         Returns

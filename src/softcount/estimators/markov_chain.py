@@ -28,7 +28,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.docstrings import IGNORED, SEQUENCE_WEIGHT
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, RandomState, attribute
 from softcount.estimators.parameters import SETTLED, Parameter, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
@@ -208,14 +208,14 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         prior: Any = KNESER_NEY,
         ends: bool = False,
         symbols: Any = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Count the steps of sequences.
 
         Parameters
@@ -242,7 +242,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
             )
         return self._set_counts(self._count(found))
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add the steps of further sequences. New symbols extend the alphabet.
 
         Parameters
@@ -282,7 +282,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         merged = self._like_this("order_", "evidence_", "input_notes_", "schema_", "counts_")
         return merged._add(other.schema_, other.counts_)
 
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Subtract sequences that were learned from.
 
         Parameters
@@ -627,7 +627,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         return {self.symbols_[digit - 1]: length for digit, length in self._chain.run_lengths().items()}
 
     def sample(
-        self, n_samples: int = 1, length: int | None = None, start: Any = None, random_state: Any = None
+        self, n_samples: int = 1, length: int | None = None, start: Any = None, random_state: RandomState = None
     ) -> list[Any]:
         """Draw sequences from the chain.
 

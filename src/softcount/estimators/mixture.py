@@ -16,7 +16,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, progress
 from softcount.estimators.engines import from_engine, needs_all_rows, path_of, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import HALF_LIFE, Parameter
 from softcount.estimators.result_frames import arrow_lines
 from softcount.files.other_models import remove_checkpoint
@@ -98,15 +98,15 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         half_steps: bool = False,
         missing: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
-        spill: Any = None,
-        checkpoint: Any = None,
+        spill: FilePath | None = None,
+        checkpoint: FilePath | None = None,
         engine: Any = None,
     ) -> None:
         self._keep_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the components.
 
         Parameters
@@ -284,7 +284,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         best = np.asarray(self._answer(X, Fitted.proba).argmax(axis=1))
         return best if self.fitted_.named is None else inputs.class_array(self.fitted_.names)[best]
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Find the components, and return that of each row.
 
         Parameters
@@ -313,7 +313,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     score = EmEstimator.score  # scikit-learn's DensityMixin has one that does nothing
 
     @needs_all_rows
-    def icl(self, X: Any, sample_weight: Any = None, assign: str = "soft") -> float:
+    def icl(self, X: Any, sample_weight: ArrayLike | None = None, assign: str = "soft") -> float:
         """Return the integrated completed likelihood: BIC plus twice the entropy of the memberships; smaller is better.
 
         It prefers well separated components. With `assign="hard"` it is mclust's definition, with the opposite sign.
@@ -404,7 +404,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         self,
         X: Any,
         y: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         half_life: float | None = None,
         step: float = 0.6,
         finish: bool = False,

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
@@ -20,7 +20,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import declared_like, progress
 from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.calibrate import calibrate_on_rows
@@ -73,7 +73,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows and their classes, in one pass if every class is known.
 
         Parameters
@@ -177,8 +177,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return list(self.fitted_.notes)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, half_life: float | None = None
-    ) -> Self:
+        self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None,
+        half_life: float | None = None,
+    ) -> Self:  # fmt: skip
         """Add rows to the counts. The first call decides the kinds of the columns.
 
         Parameters
@@ -273,7 +274,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         merged._join(other.fitted_)
         return merged
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Subtract rows that were learned from.
 
         Parameters
@@ -432,7 +433,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     # -- figures on labelled rows
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy: the share of rows whose class is predicted.
 
         Parameters
@@ -453,10 +454,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             X = inputs.opened(X, self._missing())
         y = inputs.labels_to_score(X, inputs.default_target(X) if y is None else y, self.classes_)
         predicted = self.predict(X) if predicted is None else predicted
-        check_consistent_length(y, predicted, sample_weight)
-        return float(np.average(predicted == np.asarray(y), weights=sample_weight))
+        return inputs.accuracy(predicted, y, sample_weight)
 
-    def evaluate(self, X: Any, y: Any, sample_weight: Any = None, class_prior: Any = None) -> Evaluation:
+    def evaluate(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, class_prior: Any = None) -> Evaluation:
         """Compute figures of the predictions on labelled rows, which should be rows the model has not learned from.
 
         Parameters
@@ -516,7 +516,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     @needs_all_rows
     def choose_threshold(
         self, X: Any, y: Any, of: Any, precision: float | None = None, recall: float | None = None, folds: int = FOLDS,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> decisions.Threshold:  # fmt: skip
         """Choose the probability from which to predict a class, for a given precision or recall.
 
@@ -682,7 +682,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
         return quadratic_form(self.fitted_, first, second)
 
-    def bayes_error(self, n_samples: int = 100_000, random_state: Any = None) -> decisions.BestError:
+    def bayes_error(self, n_samples: int = 100_000, random_state: RandomState = None) -> decisions.BestError:
         """Estimate the error rate of the best rule if the model were the truth.
 
         If the assumptions of a model hold, its error on new rows tends to this as training rows grow. A model that does
@@ -698,7 +698,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         n_samples = check_whole("n_samples", n_samples, 2)
         return decisions.estimate_best_error(self._fitted, n_samples, inputs.generator(random_state))
 
-    def to_logistic(self, X: Any, y: Any, sample_weight: Any = None, penalty: float = 1.0) -> Self:
+    def to_logistic(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, penalty: float = 1.0) -> Self:
         """Fit a logistic regression on the features of this naive Bayes, starting at its weights.
 
         The new model has a weight for everything that `to_linear` has one for. Missing cells and categories that were
@@ -794,9 +794,9 @@ class NaiveBayes(ClassEstimator):
         n_jobs: int | None = None,
         calibration: str | None = None,
         weights: str | None = None,
-        spill: Any = None,
+        spill: FilePath | None = None,
         engine: Any = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())

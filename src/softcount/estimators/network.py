@@ -18,7 +18,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, TableEstimator, progress
 from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.inputs import attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import report
 from softcount.estimators.result_frames import arrow_table, as_arrow
@@ -113,7 +113,7 @@ class BayesNet(EmEstimator, TableEstimator):
         n_init: int = 10,
         accelerate: bool = True,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         kinds: Any = None,
         cut: Any = None,
         equivalent_sample_size: float = 1.0,
@@ -129,7 +129,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     # -- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the structure, unless it is given, and the tables; by EM if cells are missing or nodes hidden.
 
         Parameters
@@ -265,7 +265,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     # -- learning more, and less
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows to the counts. New categories extend the tables.
 
         Missing cells and hidden nodes are completed by their expected counts under the network so far.
@@ -308,7 +308,7 @@ class BayesNet(EmEstimator, TableEstimator):
         merged = copy(self)
         return merged._add(other.fitted_)
 
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Subtract rows that were learned from.
 
         Parameters
@@ -473,7 +473,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return found
 
     @classmethod
-    def read(cls, path: Any) -> Self:
+    def read(cls, path: FilePath) -> Self:
         """Read a network from a BIF file.
 
         Parameters
@@ -496,7 +496,7 @@ class BayesNet(EmEstimator, TableEstimator):
         found.feature_names_in_ = np.array([str(spec.key) for spec in fitted.schema.fields], dtype=object)
         return found
 
-    def write(self, path: Any) -> None:
+    def write(self, path: FilePath) -> None:
         """Write the network to a BIF file.
 
         Parameters
@@ -729,7 +729,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return Dependence(a, b, tuple(known), found.information, found.freedom, found.weight, found.copy)
 
     def edge_strength(
-        self, X: Any, y: Any = None, sample_weight: Any = None, replicates: int = 100, exact: bool = False
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, replicates: int = 100, exact: bool = False
     ) -> Any:
         """Return the confidence in each edge: the share of bootstrap samples in which the search finds it.
 
@@ -890,7 +890,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return self._fitted.score_rows(self._closed(X))
 
     @needs_all_rows
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy if `y` is given, otherwise the mean log-probability per row.
 
         Returns
@@ -900,8 +900,7 @@ class BayesNet(EmEstimator, TableEstimator):
         """
         if y is None or self._fitted.target is None:
             return super().score(X, None, sample_weight)
-        y = inputs.labels_to_score(X, y, self.classes_)
-        return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+        return inputs.accuracy(self.predict(X), inputs.labels_to_score(X, y, self.classes_), sample_weight)
 
     @row_by_row
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
@@ -962,7 +961,7 @@ class BayesNet(EmEstimator, TableEstimator):
         shown |= {apart(name, shown): parts[worst, j] for j, name in enumerate(names)}
         return self._result(arrow_table(shown), X, worst)
 
-    def bayes_error(self, n_samples: int = 100_000, random_state: Any = None) -> BestError:
+    def bayes_error(self, n_samples: int = 100_000, random_state: RandomState = None) -> BestError:
         """Estimate the error rate of the best rule for the class if the network were the truth.
 
         Parameters
