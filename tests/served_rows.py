@@ -11,7 +11,7 @@ import numpy as np
 
 import softcount as sc
 from softcount.serve.application import Limits, Served, application
-from softcount.serve.models import served_by_name
+from softcount.serve.models import open_by_name
 
 RNG = np.random.default_rng(7)
 ALIVE = RNG.choice(["no", "yes"], size=60).tolist()
@@ -42,7 +42,7 @@ def saved_models(folder) -> dict[str, str]:
 
 
 def app_of(paths, limits: Limits | None = None):
-    return application(Served(served_by_name(paths), limits or Limits()), ["localhost"])
+    return application(Served(open_by_name(paths), limits or Limits()), ["localhost"])
 
 
 def tensor(name: str, data: list, datatype: str = "FP64", shape=None) -> dict:

@@ -15,7 +15,7 @@ from scipy.special import gammaln, softmax
 import softcount as sc
 from contract.checking import worked
 from contract.examples import Example, every_example
-from softcount.estimators.column_choice import _evidence, held_out_columns
+from softcount.estimators.column_choice import _compute_evidence, score_columns
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate.columns import forward
 from softcount.fitted.explain import column_evidence
@@ -71,7 +71,7 @@ def test_columns_held_out_are_what_refits_of_any_set_say():
     y = np.array(["a", "b", "c"])[np.arange(90) % 3]
     X = rng.normal((np.arange(90) % 3)[:, None], 1.5, size=(90, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
-    scores = held_out_columns(sc.NaiveBayes(), X, y)
+    scores = score_columns(sc.NaiveBayes(), X, y)
     for columns in [(0,), (1, 3), (0, 1, 2, 3)]:
         told = softmax(joint(scores, columns), axis=1)
         for fold in range(5):
@@ -86,7 +86,7 @@ def joint(scores, columns):
 
 def test_forward_steps_reach_what_the_best_of_all_sets_has():
     X, y = coded(400)
-    scores = held_out_columns(sc.NaiveBayes(), X, y)
+    scores = score_columns(sc.NaiveBayes(), X, y)
     found = sc.select_columns(sc.NaiveBayes(), X, y, criterion="log-loss")
     best = min(np.mean(scores.losses(joint(scores, columns))) for columns in subsets(5))
     reached = np.mean(scores.losses(joint(scores, found.columns)))
@@ -127,7 +127,7 @@ def gain(X: np.ndarray, columns: tuple[int, ...]) -> float:
     """The evidence for three groups in these columns over one."""
     part = X[:, columns]
     three, one = (sc.Mixture(k, random_state=0, n_init=4).fit(part) for k in (3, 1))
-    return _evidence(three) - _evidence(one)
+    return _compute_evidence(three) - _compute_evidence(one)
 
 
 def test_columns_that_carry_groups_are_the_best_of_all_sets():

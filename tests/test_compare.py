@@ -20,18 +20,18 @@ from sklearn.preprocessing import StandardScaler
 import softcount as sc
 from softcount.errors import DataError
 from softcount.estimators import comparison
-from softcount.estimators.comparison import MixturePerClass, ladder, nested_rows
+from softcount.estimators.comparison import MixturePerClass, draw_nested_rows, list_sizes
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate.ranking import behind, verdict
 
-EVERY_CANDIDATE = comparison.candidates
+EVERY_CANDIDATE = comparison.list_candidates
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is learned at once."""
-    every, quick = comparison.candidates, ("naive Bayes", "cut naive Bayes", "logistic regression")
-    monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in every(*how) if x.name in quick])
+    every, quick = comparison.list_candidates, ("naive Bayes", "cut naive Bayes", "logistic regression")
+    monkeypatch.setattr(comparison, "list_candidates", lambda *how: [x for x in every(*how) if x.name in quick])
 
 
 def table(rows: int = 60, seed: int = 0) -> tuple[dict[str, Any], list[str]]:
@@ -109,7 +109,9 @@ def test_a_level_that_one_class_has_alone_is_a_level_to_all_mixtures() -> None:
 
 def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "mixture per class"
-    monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in EVERY_CANDIDATE(*how) if x.name == name])
+    monkeypatch.setattr(
+        comparison, "list_candidates", lambda *how: [x for x in EVERY_CANDIDATE(*how) if x.name == name]
+    )
     found = sc.compare(*table(), folds=2)
     line = arrow(found.table).to_pylist()[0]
     assert not found.failed and line["model"] == name and line["bytes"] > 0
@@ -153,14 +155,14 @@ def test_learning_curves_end_where_everything_was_learned_from() -> None:
 @given(st.lists(st.integers(0, 3), min_size=12, max_size=60), st.integers(4, 12), st.integers(0, 5))
 def test_fewer_rows_are_among_more_and_every_class_is_there(labels: list[int], size: int, seed: int) -> None:
     codes = np.array(labels)
-    small, large = nested_rows(codes, size, seed), nested_rows(codes, len(codes) - 1, seed)
-    assert len(small) == min(size, len(codes)) and set(small) <= set(nested_rows(codes, size + 1, seed))
+    small, large = draw_nested_rows(codes, size, seed), draw_nested_rows(codes, len(codes) - 1, seed)
+    assert len(small) == min(size, len(codes)) and set(small) <= set(draw_nested_rows(codes, size + 1, seed))
     assert set(codes[small]) == set(codes) and len(large) == len(codes) - 1
 
 
 @given(st.integers(2, 100), st.integers(1, 10_000))
 def test_sizes_rise_to_the_last(least: int, most: int) -> None:
-    sizes = ladder(least, most)
+    sizes = list_sizes(least, most)
     assert sizes[-1] == most and sizes == sorted(set(sizes))
 
 
@@ -234,9 +236,9 @@ def test_one_that_fails_is_told_and_the_others_stand(monkeypatch: pytest.MonkeyP
     def broken(*how: Any) -> Any:
         raise DataError("too few rows.\nmore")
 
-    every = comparison.candidates
+    every = comparison.list_candidates
     monkeypatch.setattr(
-        comparison, "candidates", lambda *how: [*every(*how), comparison.Candidate("broken", broken)]
+        comparison, "list_candidates", lambda *how: [*every(*how), comparison.Candidate("broken", broken)]
     )  # fmt: skip
     found = sc.compare(*table(30))
     assert found.failed == {"broken": "too few rows."} and "broken" not in found.table["model"].tolist()

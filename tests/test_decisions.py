@@ -189,7 +189,7 @@ def test_a_threshold_gives_the_wanted_rate_on_rows_held_out(rate, wanted):
 
 def test_the_fold_models_of_a_threshold_have_not_seen_its_rows():
     X, y = overlapping(60)
-    held, names = sc.NaiveBayes()._held_out(X, y, 3, None)
+    held, names = sc.NaiveBayes()._hold_out(X, y, 3, None)
     for fold in range(3):
         inside = held.folds == fold
         other = sc.NaiveBayes().fit(X[~inside], y[~inside])

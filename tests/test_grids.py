@@ -18,8 +18,8 @@ from sklearn.datasets import load_digits
 
 import softcount as sc
 from softcount import images
-from softcount.estimators.column_choice import held_out_columns
-from softcount.images import adjacency
+from softcount.estimators.column_choice import score_columns
+from softcount.images import find_neighbours
 
 DIGITS, DIGIT = load_digits(return_X_y=True)
 
@@ -85,14 +85,14 @@ def test_rank_accuracy_refuses_what_it_cannot_rank():
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 3), (1, 1)])
 @pytest.mark.parametrize("radius", [0, 1, 2])
 def test_neighbours_are_those_within_so_many_steps(shape, radius):
-    near, places = adjacency(shape, radius).toarray(), list(product(*map(range, shape)))
+    near, places = find_neighbours(shape, radius).toarray(), list(product(*map(range, shape)))
     for i, one in enumerate(places):
         for j, other in enumerate(places):
             assert near[i, j] == (max(abs(a - b) for a, b in zip(one, other, strict=True)) <= radius)
 
 
 def test_a_cube_of_a_volume_has_27_places():
-    near = np.asarray(adjacency((5, 5, 5)).sum(axis=1)).reshape(5, 5, 5)
+    near = np.asarray(find_neighbours((5, 5, 5)).sum(axis=1)).reshape(5, 5, 5)
     assert near[2, 2, 2] == 27 and near[0, 0, 0] == 8
 
 
@@ -104,7 +104,7 @@ def test_the_map_is_what_refits_of_every_neighbourhood_say():
     X[rng.random(X.shape) < 0.05] = np.nan
     X[:, 5] = 7.0  # constant, so left out
     found = images.neighbourhood_accuracy(X, y, (3, 4))
-    folds, near = held_out_columns(sc.NaiveBayes(), X, y).folds, adjacency((3, 4)).toarray() > 0
+    folds, near = score_columns(sc.NaiveBayes(), X, y).folds, find_neighbours((3, 4)).toarray() > 0
     for place in range(12):
         columns = [j for j in np.flatnonzero(near[place]) if j != 5]
         right = 0

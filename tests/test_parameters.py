@@ -90,7 +90,7 @@ def test_the_seed_of_a_classifier_changes_its_evaluation_alone() -> None:
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, size=60)
     one, same, other = (sc.NaiveBayes(random_state=seed).fit(X, y) for seed in (None, 0, 5))
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
-    losses = [model._recorded().record.evaluation.log_loss for model in (one, same, other)]
+    losses = [model._complete_record().record.evaluation.log_loss for model in (one, same, other)]
     assert losses[0] == losses[1] != losses[2]
 
 

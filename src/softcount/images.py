@@ -12,7 +12,7 @@ from msgspec import Struct
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.column_choice import CHOICE_FOLDS, labelled_table
+from softcount.estimators.column_choice import CHOICE_FOLDS, open_labelled
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
@@ -66,15 +66,15 @@ def class_maps(X: Any, y: Any, shape: Sequence[int], contrast: bool = False) -> 
     if rows.ndim != 2:
         raise DataError(f"a map takes rows of columns, not an array of {rows.ndim} dimensions. Flatten every picture.")
     shape = _check_shape(shape, rows.shape[1])
-    classes, codes = inputs.labels_of(y, rows)
+    classes, codes = inputs.code_classes(y, rows)
     if not len(classes):
         raise DataError("every label is unknown, so there is no class to draw a map of.")
-    middle = _mean(rows[codes >= 0])
-    means = {name: _mean(rows[codes == place] - middle) for place, name in enumerate(classes.tolist())}
+    middle = _compute_mean(rows[codes >= 0])
+    means = {name: _compute_mean(rows[codes == place] - middle) for place, name in enumerate(classes.tolist())}
     return {name: (mean if contrast else mean + middle).reshape(shape) for name, mean in means.items()}
 
 
-def _mean(rows: np.ndarray) -> np.ndarray:
+def _compute_mean(rows: np.ndarray) -> np.ndarray:
     there = ~np.isnan(rows)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(there, rows, 0.0).sum(axis=0) / there.sum(axis=0))
@@ -125,7 +125,7 @@ def rank_accuracy(y: Any, proba: Any, classes: Any = None) -> float:
     0.5
     """
     proba = np.asarray(proba, dtype=float)
-    found, codes = inputs.labels_of(y, proba)
+    found, codes = inputs.code_classes(y, proba)
     names = found.tolist() if classes is None else np.asarray(classes).tolist()
     if proba.ndim != 2 or proba.shape[1] != len(names) or len(names) < 2:
         raise DataError(
@@ -212,19 +212,19 @@ def neighbourhood_accuracy(
     check_whole("radius", radius, 0)
     check_whole("folds", folds, 2)
     model = NaiveBayes() if model is None else model
-    table, plan, classes = labelled_table(model, X, y)
+    table, plan, classes = open_labelled(model, X, y)
     shape = _check_shape(shape, len(table.schema.fields))
-    near, split = adjacency(shape, radius), Split(folds, 0)
+    near, split = find_neighbours(shape, radius), Split(folds, 0)
     with Threads(model.n_jobs) as threads:
         found = retyping(table, lambda t: _count_correct(t, plan, threads, split, near, classes), threads)
     rows = float(found[-1].sum())
     return NeighbourhoodMap(found[:-1, 0].reshape(shape) / rows, float(found[-1].max() / rows), round(rows))
 
 
-def adjacency(shape: Sequence[int], radius: int = 1) -> Any:
+def find_neighbours(shape: Sequence[int], radius: int = 1) -> Any:
     """(places x places) which places of a grid are at most `radius` steps apart along every axis.
 
-    >>> adjacency((2, 3)).toarray().astype(int)[0].tolist()
+    >>> find_neighbours((2, 3)).toarray().astype(int)[0].tolist()
     [1, 1, 0, 1, 1, 0]
     """
     near = [np.abs(np.subtract.outer(np.arange(size), np.arange(size))) <= radius for size in shape]

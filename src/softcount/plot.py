@@ -154,7 +154,7 @@ class Display:
         return str(self.chart.draw().svg_file())
 
 
-def _columns(table: Any, *names: str) -> list[list[Any]]:
+def _read_columns(table: Any, *names: str) -> list[list[Any]]:
     return [table.column(name).to_pylist() for name in names]
 
 
@@ -186,11 +186,11 @@ class InfluenceDisplay(Display):
             A fitted model with classes.
         """
         table = arrow_of(estimator.summary("column")).slice(0, n)
-        names, values = _columns(table, "column", "influence")
-        return cls(table, _bars(names, values, "influence (nats)", "Columns that matter most")).plot(ax)
+        names, values = _read_columns(table, "column", "influence")
+        return cls(table, _make_bars(names, values, "influence (nats)", "Columns that matter most")).plot(ax)
 
 
-def _bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str, **more: Any) -> Chart:
+def _make_bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str, **more: Any) -> Chart:
     bars = Bars(np.arange(len(names)), np.zeros(len(names)), values, **more)
     return Chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), title=title, height=22.0)
 
@@ -280,10 +280,10 @@ class AnomalyDisplay(Display):
             Number of rows.
         """
         table = arrow_of(estimator.anomalies(X, n=n))
-        rows, scores, reasons = _columns(table, "row", "score", "reasons")
+        rows, scores, reasons = _read_columns(table, "row", "score", "reasons")
         odd = [[x for x in each if x["surprise"] > 0 and x["value"] is not None][:3] for each in reasons]
         texts = [", ".join(f"{x['column']} {x['value']}" for x in each) for each in odd]
-        chart = _bars(
+        chart = _make_bars(
             [f"row {row}" for row in rows], scores, "nats of log-density below the usual", "Rows that fit worst",
             tones=("minus",), texts=texts,
         )  # fmt: skip
@@ -328,12 +328,12 @@ class MarkingWordsDisplay(Display):
             The column of text, if there are several.
         """
         table = arrow_of(estimator.marking_words(key, n=n))
-        names, words, odds = _columns(table, "class", "word", "log_odds")
+        names, words, odds = _read_columns(table, "class", "word", "log_odds")
         places = {name: place for place, name in enumerate(dict.fromkeys(names))}
         labels = [f"{word} ({name})" for name, word in zip(names, words, strict=True)]
         tones = [class_tone(places[name]) for name in names]
         title = "log-odds against the other classes"
-        return cls(table, _bars(labels, odds, title, "Characteristic words", tones=tones)).plot(ax)
+        return cls(table, _make_bars(labels, odds, title, "Characteristic words", tones=tones)).plot(ax)
 
 
 class ProfileDisplay(Display):
@@ -366,7 +366,7 @@ class ProfileDisplay(Display):
         kept = set(arrow_of(estimator.summary("column")).slice(0, n).column("column").to_pylist())
         lines = arrow_of(estimator.summary("class and column"))
         table = lines.filter([name in kept for name in lines.column("column").to_pylist()])
-        columns, classes, far = _columns(table, "column", "class", "influence")
+        columns, classes, far = _read_columns(table, "column", "class", "influence")
         down, across = list(dict.fromkeys(columns)), sorted(dict.fromkeys(classes), key=str)
         shades = np.zeros((len(down), len(across)))
         for column, name, value in zip(columns, classes, far, strict=True):
@@ -412,7 +412,7 @@ class SelectionDisplay(Display):
             raise DataError("the number of classes was given, so there is nothing to compare: fit with 'auto'.")
         table, criterion = arrow_of(estimator.selection_), criterion or estimator.criterion
         number = table.column_names[0]  # classes of a mixture, states of a hidden Markov model
-        classes, values = _columns(table, number, criterion)
+        classes, values = _read_columns(table, number, criterion)
         known = [(n, value) for n, value in zip(classes, values, strict=True) if value is not None]
         best = (max if criterion in LARGER_IS_BETTER else min)(known, key=lambda pair: pair[1])
         x, y = zip(*known, strict=True)
@@ -448,11 +448,11 @@ class TraceDisplay(Display):
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
         marks = [Line(range(len(values)), values, dots=2.0)]
-        title, x = "The objective by iteration", Axis("step", ticks=_whole_ticks(len(values)))
+        title, x = "The objective by iteration", Axis("step", ticks=_make_ticks(len(values)))
         return cls(table, Chart(title, marks, x, Axis("objective"), title=title)).plot(ax)
 
 
-def _whole_ticks(steps: int) -> dict[float, str] | None:
+def _make_ticks(steps: int) -> dict[float, str] | None:
     """Return a tick for each of a few steps: round numbers would lie between them."""
     return {float(step): f"{step}" for step in range(steps)} if steps <= 12 else None
 
@@ -594,7 +594,7 @@ class BoundaryDisplay(Display):
             raise DataError("the range to draw is that of X: give the rows, BoundaryDisplay.from_estimator(model, X).")
         is_array = isinstance(X, np.ndarray)
         own = [np.asarray(X[:, column] if is_array else X[column], dtype=float) for column in columns]
-        ranges, grid = _plane(*own)
+        ranges, grid = _make_grid(*own)
         across, up = grid.T
         rows: Any = dict(zip(columns, (across, up), strict=True))
         if is_array:
@@ -720,7 +720,7 @@ class PriorDisplay(Display):
         names : sequence of str, default=()
             A name for each, instead of its parameters.
         """
-        shown = _named_priors(priors, names)
+        shown = _name_priors(priors, names)
         if not shown:
             raise DataError("give a prior to draw, such as PriorDisplay.from_prior(sc.priors.Beta(4, 7)).")
         shares = all(isinstance(prior, Beta) for _, prior in shown)
@@ -729,18 +729,18 @@ class PriorDisplay(Display):
         with np.errstate(divide="ignore", invalid="ignore"):
             ys = [np.asarray(prior.pdf(x), dtype=float) for _, prior in shown]
         y = [np.where(np.isfinite(each), each, np.nan) for each in ys]  # at 0 or 1 a Beta may be infinite
-        return cls(*_density_curves("prior", [name for name, _ in shown], x, y, "share" if shares else "value")).plot(
+        return cls(*_make_densities("prior", [name for name, _ in shown], x, y, "share" if shares else "value")).plot(
             ax
         )
 
 
-def _named_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
+def _name_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
     found = []
     for place, given in enumerate(priors):
         prior = given.as_beta() if isinstance(given, Expert) else given
         if getattr(prior, "by_group", True) or not hasattr(prior, "pdf"):
             raise DataError(f"{given!r} is not one distribution: give each prior by itself.")
-        name = names[place] if names else _prior_name(given)
+        name = names[place] if names else _name_prior(given)
         if not isinstance(prior, Dirichlet):
             found.append((name, prior))
             continue
@@ -749,14 +749,14 @@ def _named_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str
     return found
 
 
-def _prior_name(prior: Any) -> str:
+def _name_prior(prior: Any) -> str:
     """Return the name of a distribution with its parameters: Beta(4, 7), Dirichlet(8, 4, 2)."""
     fields = [getattr(prior, name) for name in prior.__struct_fields__]
     numbers = [f"{x:g}" for field in fields if field is not None for x in np.ravel(field)]
     return f"{type(prior).__name__}({', '.join(numbers)})"
 
 
-def _density_curves(
+def _make_densities(
     key: str, names: Sequence[Any], x: np.ndarray, ys: Sequence[np.ndarray], x_name: str, title: str = ""
 ) -> tuple[Any, Chart]:
     """Make the table and the chart of several densities over the same values."""
@@ -811,7 +811,7 @@ class SimplexDisplay(Display):
             Note(0.5, 0.9, f"all {names[2]}"),
         ]
         x = Axis(ends=(-0.1, 1.1), ticks={0.0: f"all {names[0]}", 1.0: f"all {names[1]}"})
-        y, title = Axis(ends=(-0.05, 0.95), ticks={}), _prior_name(prior)
+        y, title = Axis(ends=(-0.05, 0.95), ticks={}), _name_prior(prior)
         table = pa.table({str(name): drawn[:, place] for place, name in enumerate(names)})
         return cls(table, Chart(title, marks, x, y, title=title, height=270.0)).plot(ax)
 
@@ -867,7 +867,7 @@ class KernelDensityDisplay(Display):
         low, high = max(values[0] - far, ends.low), min(values[-1] + far, ends.high)
         x = np.linspace(low, high, DENSITY_POINTS)
         names = [f"bandwidth {density.h:.3g}" for density in densities]
-        table, chart = _density_curves("bandwidth", names, x, [np.exp(d.log_density(x)) for d in densities], "value")
+        table, chart = _make_densities("bandwidth", names, x, [np.exp(d.log_density(x)) for d in densities], "value")
         table = table.set_column(0, "bandwidth", pa.array(np.repeat([d.h for d in densities], len(x))))
         row = np.full(table.num_rows, None, dtype=object)
         marks: list[Any] = []
@@ -949,7 +949,7 @@ class ClusterDisplay(Display):
         if centres.shape[1] != 2 or rows.ndim != 2 or rows.shape[1] != 2:
             raise DataError(f"clusters are drawn in two columns, and these have {centres.shape[1]}.")
         names, labels = [str(name) for name in getattr(X, "columns", ("x", "y"))], np.asarray(estimator.predict(X))
-        ranges, grid = _plane(rows[:, 0], rows[:, 1])
+        ranges, grid = _make_grid(rows[:, 0], rows[:, 1])
         frame = dict(zip(X.columns, grid.T, strict=True)) if hasattr(X, "columns") else grid
         marks: list[Any] = [Regions(np.asarray(estimator.predict(frame)).reshape(GRID, GRID), ranges[0], ranges[1])]
         for cluster, centre in enumerate(centres):
@@ -964,7 +964,7 @@ class ClusterDisplay(Display):
         return cls(table, Chart(title, marks, x, y, legend, title, height=200.0)).plot(ax)
 
 
-def _plane(x: np.ndarray, y: np.ndarray) -> tuple[list[tuple[float, float]], np.ndarray]:
+def _make_grid(x: np.ndarray, y: np.ndarray) -> tuple[list[tuple[float, float]], np.ndarray]:
     """Return the ranges of two columns with a margin, and the points of a grid over both, (points x 2)."""
     ranges = []
     for values in (x, y):
@@ -1018,7 +1018,7 @@ class LowerBoundDisplay(Display):
             Points(steps, objective, "c0", 3.0, 1.0),
             Points(steps[1:] - 0.5, bound[: len(steps) - 1], "c1", 3.0, 1.0),
         ]
-        title, x = "Lower bound and objective of EM", Axis("iteration", ticks=_whole_ticks(len(steps)))
+        title, x = "Lower bound and objective of EM", Axis("iteration", ticks=_make_ticks(len(steps)))
         return cls(table, Chart(title, marks, x, Axis("objective"), names, title)).plot(ax)
 
 

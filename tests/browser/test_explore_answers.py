@@ -21,7 +21,7 @@ from softcount.run.local import Runner
 
 def posteriors(explored: Explored, rows: pd.DataFrame) -> np.ndarray:
     """The probability of every class as `query` has it: a classifier's ensemble and calibration are not in it."""
-    fitted, table = explored.model.fitted_, explored.model._closed(rows)
+    fitted, table = explored.model.fitted_, explored.model._read_rows(rows)
     joint = fitted.log_joint(table, Runner())
     shares = np.exp(joint - joint.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)

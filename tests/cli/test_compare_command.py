@@ -29,8 +29,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is learned at once."""
-    every, quick = comparison.candidates, ("naive Bayes", "logistic regression")
-    monkeypatch.setattr(comparison, "candidates", lambda *how: [x for x in every(*how) if x.name in quick])
+    every, quick = comparison.list_candidates, ("naive Bayes", "logistic regression")
+    monkeypatch.setattr(comparison, "list_candidates", lambda *how: [x for x in every(*how) if x.name in quick])
 
 
 def run(*words: object, code: int = 0) -> Result:

@@ -21,7 +21,7 @@ from cli.shell import softcount_command
 from cli.tables import fruit_rows, write_table
 from softcount.cli import main
 from softcount.cli.fit import default_output
-from softcount.cli.read import table_width
+from softcount.cli.read import find_width
 
 DATA, USAGE = 3, 2
 TOPICS = {"ham": "lunch noon see you tomorrow office", "spam": "free money win prize claim now"}
@@ -345,13 +345,11 @@ def test_schema_says_how_documents_are_read(mail: Path) -> None:
 
 
 def test_lines_are_a_table_only_where_they_look_like_one() -> None:
-    assert table_width(["a\tb"] * 5) == 2
-    assert table_width(["a,b,c"] * 5) == 3
-    assert (
-        table_width(["a,b"] * 5) == table_width(['a,"b, c"', "d,e"] * 3) == table_width(['a,"b', 'c",d'] * 5) - 1 == 2
-    )
-    assert table_width(["a, b"] * 5) == table_width(["a,b,c"] * 4) == table_width(["a,b,c"] * 5 + ["a"]) == 0
-    assert table_width([]) == table_width([""] * 9) == 0
+    assert find_width(["a\tb"] * 5) == 2
+    assert find_width(["a,b,c"] * 5) == 3
+    assert find_width(["a,b"] * 5) == find_width(['a,"b, c"', "d,e"] * 3) == find_width(['a,"b', 'c",d'] * 5) - 1 == 2
+    assert find_width(["a, b"] * 5) == find_width(["a,b,c"] * 4) == find_width(["a,b,c"] * 5 + ["a"]) == 0
+    assert find_width([]) == find_width([""] * 9) == 0
 
 
 def test_help_has_the_options_for_text_under_their_own_heading() -> None:

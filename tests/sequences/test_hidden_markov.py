@@ -99,7 +99,7 @@ def test_a_sequence_of_weight_two_is_it_twice_and_a_missing_one_says_nothing(exa
 def test_halves_add_to_the_whole(example: Example) -> None:
     steps = steps_of(example)
     fitted = of_example(example).fit([steps, steps[2:]])
-    whole, left, right = (fitted._counted(part, None) for part in ([steps, steps[2:]], [steps], [steps[2:]]))
+    whole, left, right = (fitted._count_steps(part, None) for part in ([steps, steps[2:]], [steps], [steps[2:]]))
     for key in whole:
         assert np.allclose(whole[key], (left + right)[key], rtol=1e-12, atol=1e-12)
     assert whole.log_likelihood == pytest.approx(left.log_likelihood + right.log_likelihood, rel=1e-12)
@@ -361,7 +361,7 @@ def test_more_sequences_are_learned_from(model: sc.HiddenMarkov) -> None:
     grown = sc.HiddenMarkov(3, **FAST).fit(SEQUENCES[:8])
     before = grown.transitions_.copy()
     counts = {key: grown.counts_[key].copy() for key in grown.counts_}
-    fresh = grown._counted(SEQUENCES[8:], None)
+    fresh = grown._count_steps(SEQUENCES[8:], None)
     grown.partial_fit(SEQUENCES[8:])
     assert grown.counts_.rows == 12 * 60 and not np.allclose(grown.transitions_, before)
     assert np.allclose(grown.counts_["mark"], counts["mark"] + fresh["mark"], rtol=1e-12)

@@ -17,7 +17,7 @@ from served_rows import TABLE, app_of, asked, body, infer, outputs, tensor
 from softcount.cli import main
 from softcount.serve import application, models
 from softcount.serve.application import Limits, Patience
-from softcount.serve.models import ServedClasses, served
+from softcount.serve.models import ServedClasses, open_served
 from softcount.serve.protocol import InferRequest, InferResponse, Tensor, write_response
 
 GOOD = tensor("sex", ["m", "f"], "BYTES")
@@ -162,7 +162,7 @@ def test_work_past_its_deadline_is_given_up(paths):
 
 @pytest.mark.parametrize("name", ["titanic", "tree"])
 def test_nobody_goes_on_with_what_nobody_waits_for(paths, name):
-    model, rows = served(paths[name]), InferRequest({}, 20)
+    model, rows = open_served(paths[name]), InferRequest({}, 20)
     assert model.explain(rows, Patience(60.0)) is not None
     for ask in (model.infer, model.explain):
         with pytest.raises(TimeoutError):

@@ -7,7 +7,7 @@ import softcount as sc
 from explained import contributions
 from served_rows import POINTS, TABLE, TEXTS, app_of, asked, body, infer, outputs, tensor
 from softcount.errors import DataError, ModelFileError
-from softcount.serve.models import served, served_by_name
+from softcount.serve.models import open_by_name, open_served
 
 
 def table_body(**more) -> bytes:
@@ -143,10 +143,10 @@ def test_metrics_count_requests_by_route_model_and_status(paths):
 def test_what_cannot_be_served_is_refused_at_the_start(tmp_path, model, said):
     model().save(tmp_path / "other.sc")
     with pytest.raises(ModelFileError, match=said):
-        served(str(tmp_path / "other.sc"))
+        open_served(str(tmp_path / "other.sc"))
 
 
 def test_two_models_of_one_name_are_refused(paths, tmp_path):
     sc.load(paths["titanic"]).save(tmp_path / "titanic.sc")
     with pytest.raises(DataError, match="would both be called 'titanic'"):
-        served_by_name([paths["titanic"], str(tmp_path / "titanic.sc")])
+        open_by_name([paths["titanic"], str(tmp_path / "titanic.sc")])

@@ -22,12 +22,12 @@ IMPATIENT = """
 import sys
 from softcount.serve.application import Served
 from softcount.serve.application import Limits
-from softcount.serve.server import address_of, listening, run_server
-from softcount.serve.models import served_by_name
+from softcount.serve.server import find_address, listen, run_server
+from softcount.serve.models import open_by_name
 
-listener = listening("127.0.0.1", 0)
-served = Served(served_by_name(sys.argv[1:]), Limits(body=100_000, sending=2.0, reading=1.0))
-run_server(served, listener, [], lambda: print("Serving at", address_of(listener), file=sys.stderr, flush=True))
+listener = listen("127.0.0.1", 0)
+served = Served(open_by_name(sys.argv[1:]), Limits(body=100_000, sending=2.0, reading=1.0))
+run_server(served, listener, [], lambda: print("Serving at", find_address(listener), file=sys.stderr, flush=True))
 """
 LENGTH = f"Content-Length: {len(GOOD)}"
 AT_TERMINAL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

@@ -589,9 +589,9 @@ Examples:
   softcount compare adult.csv --target income --json | jq '.models[0]'
 
 Compared are naive Bayes with numbers as they are, discretised and under kernels, with a weight for each column, and
-with a tree of columns; AODE; a mixture for every class; a hybrid of naive Bayes and logistic regression; the default
-ensemble; scikit-learn's logistic regression and gradient boosting. All are trained and tested on the same rows: five
-folds, or above 15,000 rows a third held out once. Rows without a class are left out."""
+with a tree of columns; AODE; a mixture for every class; the default ensemble; scikit-learn's logistic regression and
+gradient boosting. All are trained and tested on the same rows: five folds, or above 15,000 rows a third held out once.
+Rows without a class are left out."""
 
 DENSITY = """
 Rank densities of a column of DATA by the log-likelihood of held-out rows, and draw them.

@@ -22,7 +22,15 @@ from softcount import fit as front_door
 from softcount.cli import TYPED, commands, outputs
 from softcount.cli.models import is_network_file, read_network
 from softcount.cli.options import BDEU, Request, suggestion
-from softcount.cli.read import bytes_read, declared, holds_classes, may_be_lines, read_sequences, source_of, table_of
+from softcount.cli.read import (
+    declare_kinds,
+    holds_classes,
+    make_table,
+    may_be_lines,
+    open_data_source,
+    read_sequences,
+    tell_bytes,
+)
 from softcount.core.lazy import LazyModule
 from softcount.core.remedies import without_password
 from softcount.errors import DataError
@@ -355,7 +363,7 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
                 prior, notes = expert.expert_prior(request.expert, first), table.notes
                 levels = {key: list(belief.levels) for key, belief in prior.items() if belief.levels is not None}
                 sides = {"target": request.target, "weight": request.weight, "levels": levels}
-                table = table_of(table.source, kinds, request.form, **sides)
+                table = make_table(table.source, kinds, request.form, **sides)
                 table.notes = notes
                 wanted = replace(wanted, plan=replace(wanted.plan, prior=prior))
                 beliefs = expert.expert_beside_data(request.expert, first)
@@ -381,7 +389,7 @@ def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
 
     The target of documents in folders is the folder, unless classes are to be found.
     """
-    source = source_of(request.data, request.form, bytes_read(tell))
+    source = open_data_source(request.data, request.form, tell_bytes(tell))
     column = request.target if request.model in JOINT else None
     if column is not None:
         wording.refuse_unknown(source.keys, column, "target")
@@ -396,12 +404,12 @@ def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
     if request.target is None:
         why = f"needs something to predict, and {request.data} has no sub-folders that are its classes."
         refuse(request, EVALUATED, f"{why} Name a column: --target COL", DataError)
-    kinds, sides = declared(request.kind), {"target": request.target, "weight": request.weight}
-    table = table_of(source, kinds, request.form, **sides)
+    kinds, sides = declare_kinds(request.kind), {"target": request.target, "weight": request.weight}
+    table = make_table(source, kinds, request.form, **sides)
     texts, notes = text_kinds(request.texts, table), table.notes
     if texts:
-        kinds = declared({**request.kind, **texts})
-        table = table_of(source, kinds, request.form, **sides)
+        kinds = declare_kinds({**request.kind, **texts})
+        table = make_table(source, kinds, request.form, **sides)
         table.notes = notes
     if column is not None:
         notes.append(f"{column!r} is an ordinary column of the {request.model}: query it with --of {column}")
@@ -508,13 +516,13 @@ def check_names(request: Request, graph: Any, table: Table) -> None:
 
 def learn_sequences(request: Request, output: str, tell: Tell) -> Learned:
     """Learn a hidden Markov model with --states, otherwise a Markov chain."""
-    sequences = read_sequences(request, request.weight, request.symbols, bytes_read(tell))
+    sequences = read_sequences(request, request.weight, request.symbols, tell_bytes(tell))
     if request.states is None:
         prior = "kneser-ney" if request.prior is None else request.prior
         model = markov_chain.MarkovChain(1 if request.order is None else request.order, prior, bool(request.ends))
         model.fit(sequences)
     else:
-        families = declared(request.kind)
+        families = declare_kinds(request.kind)
         ignored = {key: "ignore" for key, kind in families.forced.items() if kind == "ignore"}
         model = hidden_markov.HiddenMarkov(
             request.states, kinds={**families.families, **ignored} or None,

@@ -26,13 +26,13 @@ from softcount.cli.outputs import (
 )
 from softcount.cli.read import (
     arrow_of,
-    filled_columns,
-    missing_words,
+    fill_columns,
+    keep_columns,
+    list_missing,
     open_like,
     open_rows,
     read_sequences,
-    rounded,
-    with_kept,
+    round_numbers,
 )
 from softcount.core.special import log_of
 from softcount.errors import DataError
@@ -76,7 +76,7 @@ def predict(request: Request) -> None:
                 f"{request.model} is a model of sequences: --of, --anomaly, --keep, --cost and similar options do "
                 "not apply."
             )
-        write_rows(rounded(predict_steps(model, request), request.digits, writes_csv(request)), request)
+        write_rows(round_numbers(predict_steps(model, request), request.digits, writes_csv(request)), request)
         return
     request.layout.refuse(request.model)
     if models.is_network(model):
@@ -85,7 +85,8 @@ def predict(request: Request) -> None:
         found, table = predict_classes(model, request)
     else:
         raise DataError(f"{request.model}: not a network, so it predicts only its class. Leave out --of.")
-    write_rows(with_kept(rounded(found, request.digits, writes_csv(request)), table.source, request.keep), request)
+    found = round_numbers(found, request.digits, writes_csv(request))
+    write_rows(keep_columns(found, table.source, request.keep), request)
     models.print_prediction_notes(model, table)
 
 
@@ -167,7 +168,7 @@ def impute(request: Request) -> None:
     with progress() as tell:
         table, _ = open_rows(fitted, request.data, request.form, None, tell)
         found = fitted.fills(table)
-    write_rows(filled_columns(table.source, found, request.digits), request)
+    write_rows(fill_columns(table.source, found, request.digits), request)
     models.print_prediction_notes(fitted, table)
     cells = sum(len(rows) for rows, _ in found.values())
     if cells:
@@ -231,7 +232,7 @@ def read_labels_and_weights(table: Table, target: Any, request: Request) -> tupl
         if column is not None and column not in keys:
             hint = suggestion(str(column), map(str, keys))
             raise DataError(f"{option}: {request.data} has no column {column!r}.\n  {hint}")
-    missing = missing_words(request.form, table.schema.missing)
+    missing = list_missing(request.form, table.schema.missing)
     labels = read_labels(table.source, target, missing)
     if weight is None:
         return labels, None
@@ -309,7 +310,7 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
         if request.row or title is not None:
             reasons, few = explain_few(fitted, table, request.row or (1,), other, title)
         else:
-            kept: Any = chunks_with(fitted, table, ())
+            kept: Any = find_chunks(fitted, table, ())
             rows = [row for x in kept.chunks for row in range(x.start + 1, x.start + x.n_rows + 1)]
             found = fitted.explain(kept, other)
             reasons = reasons_table(found, labels_in(fitted), fitted.names, rows, table.source.files)
@@ -342,7 +343,7 @@ def few_record(fitted: Fitted, few: list[ExplainedRow]) -> list[dict[str, Any]]:
     return found
 
 
-def chunks_with(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
+def find_chunks(fitted: Fitted, table: Table, rows: Iterable[int]) -> Chunks:
     """The chunks that hold the rows, counted from 1; every chunk if no rows are given."""
     wanted, kept, n_rows = set(rows), [], 0
     for chunk in fitted.chunks(table):
@@ -364,7 +365,7 @@ def explain_few(
     fitted: Fitted, table: Table, rows: Sequence[int], other: Any, title: str | None
 ) -> tuple[pa.Table, list[ExplainedRow]]:
     """A line of reasons for each of the rows, counted from 1, and the row with its cells and words."""
-    kept: Any = chunks_with(fitted, table, rows)
+    kept: Any = find_chunks(fitted, table, rows)
     single: Any = Chunks([row_of(fitted, kept, row - 1) for row in rows])
     why = fitted.explain(single, other)
     for row in (row for row, same in zip(rows, why.chosen == why.against, strict=True) if same and other is not None):

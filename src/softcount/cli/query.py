@@ -50,7 +50,7 @@ def query(request: Request) -> None:
     if len(of) > 1:
         raise click.UsageError("several --of are for networks; query this model for one column at a time, or for all")
     key = find_name(models.column_keys(fitted), of[0], "--of") if of else None
-    known = given_columns(fitted, request.given)
+    known = read_given(fitted, request.given)
     if key is not None and key != fitted.target and fitted.schema[key].kind == "text":
         raise DataError(
             f"--of: column {str(key)!r} is text, and has too many documents to give each a probability.\n"
@@ -67,7 +67,7 @@ def query_network(fitted: FittedNet, request: Request) -> None:
     except DataError as error:
         raise click.UsageError(f"--{error}") from None
     keys = [models.find_node(fitted, name, "query") for name in dict.fromkeys(request.of)]
-    known = given_columns(fitted, request.given)
+    known = read_given(fitted, request.given)
     written = written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
     if request.likeliest:
         write_answer(request.json, likeliest_record, likeliest_page, written, fitted.most_probable(known))
@@ -101,7 +101,7 @@ def sample(request: Request) -> None:
     if request.length is not None:
         raise DataError(f"{request.model}: no model of sequences. Leave out --length.")
     rng = np.random.default_rng(request.seed)
-    rows = model.sample(request.n, given_columns(model, request.given), rng)
+    rows = model.sample(request.n, read_given(model, request.given), rng)
     if writes_csv(request):
         for name, cells in rows.items():  # numbers with the decimals that every cell of their column has
             spec = model.schema.by_key.get(name)
@@ -155,11 +155,11 @@ RANGE, OR, WEIGHT = "..", "|", ":"
 FORMS = "sex=Female, age=20..30, 'age>=20', 'town=small|middle' or 'sex!=Female', in quotes"
 
 
-def given_columns(fitted: Any, texts: Iterable[str]) -> dict[Key, Any]:
+def read_given(fitted: Any, texts: Iterable[str]) -> dict[Key, Any]:
     """Conditions by column or node, from texts such as COL=VALUE; categories as the model holds them."""
     if not models.is_network(fitted):
         keys = models.column_keys(fitted)
-        return {keys[x]: _column_value(fitted, keys[x], sign, text) for x, sign, text in split_given(texts, keys)}
+        return {keys[x]: _read_value(fitted, keys[x], sign, text) for x, sign, text in split_given(texts, keys)}
     keys, found = models.node_keys(fitted), {}
     for name, sign, text in split_given(texts, keys, "the network has no node"):
         levels = {str(level): level for level in fitted.levels.get(keys[name], ())}
@@ -268,7 +268,7 @@ class ConditionReader(Struct, frozen=True):
         return value if self.weighed else write_cell(self.written, value)
 
 
-def _column_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
+def _read_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
     name = f"column {str(key)!r}"
     if key == fitted.target and fitted.classes is not None:
         if sign == "=" and OR not in text and RANGE not in text:

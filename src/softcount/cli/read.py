@@ -41,7 +41,7 @@ query_source = lazy_function("softcount.sources.databases", "query_source")
 class_codes = lazy_function("softcount.fit.network", "class_codes")
 open_sequences = lazy_function("softcount.sequences", "open_sequences")
 arrow_of = lazy_function("softcount.estimators.result_frames", "arrow_of")
-filled_arrow = lazy_function("softcount.estimators.result_frames", "filled_arrow")
+fill_arrow = lazy_function("softcount.estimators.result_frames", "fill_arrow")
 
 UNITS: dict[TextUnit, str] = {"lines": "each line as a document", "document": "the whole as a document"}
 FIRST_LINES = 50
@@ -53,7 +53,7 @@ TABLES = (".csv", ".tsv", ".tab")
 """Endings of names of tables."""
 
 
-def missing_words(form: InputFormat, usual: tuple[str, ...] = MISSING) -> tuple[str, ...]:
+def list_missing(form: InputFormat, usual: tuple[str, ...] = MISSING) -> tuple[str, ...]:
     """The cells that mean missing: the usual ones, or those of a model, and those that were added."""
     return form.only_missing or (*usual, *form.missing)
 
@@ -68,7 +68,7 @@ def holds_classes(data: str) -> bool:
 # -- to learn from
 
 
-def declared(kinds: Mapping[Any, Any]) -> Declared:
+def declare_kinds(kinds: Mapping[Any, Any]) -> Declared:
     """The kinds of columns that --kind declares. Commas divide the columns of a block; "" stands for all others."""
     named = {key: kind for key, kind in kinds.items() if key}
     blocks = {name for name, family in FAMILIES.items() if family.block}
@@ -78,15 +78,15 @@ def declared(kinds: Mapping[Any, Any]) -> Declared:
 
 def open_data(data: str, kinds: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     with may_be_lines(data, form):
-        return table_of(source_of(data, form, bytes_read(tell)), kinds, form)
+        return make_table(open_data_source(data, form, tell_bytes(tell)), kinds, form)
 
 
-def table_of(source: Source, kinds: Declared, form: InputFormat, **sides: Any) -> Table:
+def make_table(source: Source, kinds: Declared, form: InputFormat, **sides: Any) -> Table:
     forced: Any = kinds.forced
-    return open_table(source, kinds=forced, missing=missing_words(form), **sides)
+    return open_table(source, kinds=forced, missing=list_missing(form), **sides)
 
 
-def bytes_read(tell: Tell) -> Callable[[int, int], None]:
+def tell_bytes(tell: Tell) -> Callable[[int, int], None]:
     return lambda done, total: tell(READING, done, total)
 
 
@@ -101,18 +101,18 @@ def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
         return retyping(table, attempt, threads, known_classes=False)
 
 
-def source_of(data: str, form: InputFormat, progress: Progress) -> Any:
+def open_data_source(data: str, form: InputFormat, progress: Progress) -> Any:
     if form.sql is not None:
         return query_source(form.sql, data)
     if form.unit == "lines":
         encoding = form.file.encoding
         return from_path(
-            data, lambda path, name: LinesSource(TextFile(_of_lines(path, name), name, progress, encoding))
+            data, lambda path, name: LinesSource(TextFile(_refuse_folder(path, name), name, progress, encoding))
         )
-    return open_source(data, missing_words(form), form.file, progress)
+    return open_source(data, list_missing(form), form.file, progress)
 
 
-def _of_lines(path: str, name: str) -> str:
+def _refuse_folder(path: str, name: str) -> str:
     """The path of a file to be read line by line; folders and tar files are refused."""
     if holds_classes(path):
         raise DataError(f"{name} holds documents in files of their own. Leave out --lines, or name one of its files.")
@@ -125,11 +125,11 @@ def _of_lines(path: str, name: str) -> str:
 def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     """A table read in the format of the training data, or documents if the model reads text."""
     with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
-        source = source_like(fitted, data, form, bytes_read(tell))
-        return open_table(source, schema=fitted.schema, missing=missing_words(form, fitted.schema.missing))
+        source = open_source_like(fitted, data, form, tell_bytes(tell))
+        return open_table(source, schema=fitted.schema, missing=list_missing(form, fitted.schema.missing))
 
 
-def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Any:
+def open_source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Any:
     """The rows of DATA for a model: a table, or documents if the model reads text.
 
     Folders and tar files hold a document in each file. Any other file is a table, unless the model reads nothing but
@@ -140,21 +140,21 @@ def source_like(fitted: Learned, data: str, form: InputFormat, progress: Progres
     file = form.file.over(fitted.schema.form)
 
     def open_file(path: str, name: str) -> Source:
-        shelf = archive_of(_of_lines(path, name) if form.unit == "lines" else path, name, progress)
+        shelf = archive_of(_refuse_folder(path, name) if form.unit == "lines" else path, name, progress)
         if shelf is not None:
-            return DocumentsSource(shelf, text_column(fitted, f"{name} holds documents"), progress)
+            return DocumentsSource(shelf, find_text_column(fitted, f"{name} holds documents"), progress)
         is_table = form.file.header is False or form.file.names
-        unit = form.unit or (None if is_table else _guessed_unit(fitted, form, path, name))
+        unit = form.unit or (None if is_table else _guess_unit(fitted, form, path, name))
         if unit is None:
-            return file_source(path, name, missing_words(form, fitted.schema.missing), file, progress)
+            return file_source(path, name, list_missing(form, fitted.schema.missing), file, progress)
         content, plural = TextFile(path, name, progress), "documents" if unit == "lines" else "a document"
-        column = text_column(fitted, f"{name} is to be read as {plural}")
+        column = find_text_column(fitted, f"{name} is to be read as {plural}")
         return LinesSource(content, column) if unit == "lines" else one_document(content, column)
 
     return from_path(data, open_file, file)
 
 
-def text_column(fitted: Learned, what: str) -> Any:
+def find_text_column(fitted: Learned, what: str) -> Any:
     """The model's only column of text; a model that has none, or several, is refused."""
     keys = fitted.schema.texts
     if len(keys) == 1:
@@ -165,16 +165,16 @@ def text_column(fitted: Learned, what: str) -> Any:
     raise DataError(f"{what}, but the model reads {len(keys)} columns of text. Give it a table with {columns}.")
 
 
-def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
+def _guess_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> TextUnit | None:
     """The unit of documents in a file that is not a table; None if it is one, or if the model reads more than text."""
     key = fitted.schema.only_text
     if key is None or first_bytes(path, len(PARQUET_MAGIC)) == PARQUET_MAGIC:
         return None
-    lines = _first_lines(path, name)
-    named = (row for mark in DELIMITERS for row in _rows(lines[:1], mark, csv.QUOTE_MINIMAL))
+    lines = _read_first_lines(path, name)
+    named = (row for mark in DELIMITERS for row in _split_rows(lines[:1], mark, csv.QUOTE_MINIMAL))
     if any(str(key) == cell.strip() for row in named for cell in row):
         return None
-    width = table_width(lines)
+    width = find_width(lines)
     if width and (fitted.schema.form.header is False or fitted.schema.form.names):
         return None
     if width or name.lower().removesuffix(".gz").endswith(TABLES):
@@ -187,7 +187,7 @@ def _guessed_unit(fitted: Learned, form: InputFormat, path: str, name: str) -> T
     return form.default_unit
 
 
-def _first_lines(path: str, name: str) -> list[str]:
+def _read_first_lines(path: str, name: str) -> list[str]:
     found = lines_of(TextFile(path, name).blocks(quiet=True), name)
     return [line.decode("utf-8", "replace") for line in islice(found, FIRST_LINES)]
 
@@ -202,26 +202,26 @@ def may_be_lines(data: str, form: InputFormat) -> Iterator[None]:
             raise
         lines: list[str] = []
         with suppress(DataError):
-            lines = [line for line in _first_lines(data, data) if line.strip()]
+            lines = [line for line in _read_first_lines(data, data) if line.strip()]
         words = sum(len(line.split()) for line in lines) / max(len(lines), 1)
-        if words < SENTENCE or table_width(lines) or any("\0" in line for line in lines):
+        if words < SENTENCE or find_width(lines) or any("\0" in line for line in lines):
             raise
         raise DataError(f"{error}\n  If each line is a document: --lines") from None
 
 
-def table_width(lines: list[str]) -> int:
+def find_width(lines: list[str]) -> int:
     r"""The number of columns of a table with these lines, with or without quoting; 0 if they are not a table.
 
     If there are two columns, no space may follow the comma, as it does in sentences.
 
-    >>> table_width(["a\t1"] * 5), table_width(["well, hello"] * 5), table_width(["1,2,3"] * 4)
+    >>> find_width(["a\t1"] * 5), find_width(["well, hello"] * 5), find_width(["1,2,3"] * 4)
     (2, 0, 0)
-    >>> table_width(['ham,"well, hello"', "spam,free"] * 3)
+    >>> find_width(['ham,"well, hello"', "spam,free"] * 3)
     2
     """
     for delimiter in DELIMITERS:
         for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
-            rows = _rows(lines, delimiter, quoting)
+            rows = _split_rows(lines, delimiter, quoting)
             width = len(rows[0]) if len(rows) >= FEW_LINES else 0
             tight = delimiter == "\t" or not any(cell.startswith(" ") for row in rows for cell in row[1:])
             if width >= 2 and all(len(row) == width for row in rows) and (width > 2 or tight):
@@ -229,7 +229,7 @@ def table_width(lines: list[str]) -> int:
     return 0
 
 
-def _rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
+def _split_rows(lines: list[str], delimiter: str, quoting: Any) -> list[list[str]]:
     """The rows under a delimiter; the last line may be in the middle of one."""
     try:
         rows = [row for row in csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, quoting=quoting) if row]
@@ -244,7 +244,7 @@ def open_rows(fitted: Any, data: str, form: InputFormat, of: Any, tell: Tell = k
     label = fitted.net.target if hasattr(fitted, "net") else None
     if label is None or of == label or label not in table.source.keys:
         return table, table
-    words = missing_words(form, fitted.schema.missing)
+    words = list_missing(form, fitted.schema.missing)
     table = open_table(table.source, schema=fitted.schema, missing=words, target=label)
     codes = class_codes(fitted, table)
     chunks = (task() for task in table.tasks())
@@ -260,7 +260,7 @@ def read_sequences(request: Request, weight: str | None = None, column: Any = No
     found: Sequences = open_sequences(
         request.data, sequence=layout.sequence, sort_by=layout.sort_by, weight=weight, steps=layout.steps,
         columns=[column] if isinstance(column, str) and layout.steps is None else None,
-        missing=missing_words(request.form), form=request.form.file, progress=progress,
+        missing=list_missing(request.form), form=request.form.file, progress=progress,
     )  # fmt: skip
     return found
 
@@ -274,7 +274,7 @@ ALL = "all"
 Fills = Mapping[Any, tuple["np.ndarray", "np.ndarray"]]
 
 
-def with_kept(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Table:
+def keep_columns(predicted: pa.Table, source: Source, keep: Sequence[str]) -> pa.Table:
     """The predictions after the kept columns of DATA; a prediction of the same name gets brackets."""
     if not keep:
         return predicted
@@ -293,7 +293,7 @@ SIGNIFICANT = 6
 """Significant digits of a probability in CSV, unless --digits is given."""
 
 
-def rounded(table: pa.Table, digits: int | None, for_text: bool = False) -> pa.Table:
+def round_numbers(table: pa.Table, digits: int | None, for_text: bool = False) -> pa.Table:
     """Round numbers to these digits after the point; `for_text`, without digits, to six significant ones."""
     if digits is None and not for_text:
         return table
@@ -315,7 +315,7 @@ def _round_significant(column: pa.ChunkedArray) -> pa.Array:
     return pa.array(np.round(values * scales) / scales, type=column.type, mask=column.is_null().to_numpy())
 
 
-def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table:
+def fill_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table:
     """DATA with its missing cells filled; columns that only the model has come last."""
     columns: dict[Key, Any] = dict(source_columns(source, source.keys))
     for key, (rows, values) in fills.items():
@@ -323,13 +323,13 @@ def filled_columns(source: Source, fills: Fills, digits: int | None) -> pa.Table
         if own is not None and bool(
             pa.types.is_string(own.type) or pa.types.is_large_string(own.type) or pa.types.is_string_view(own.type)
         ):
-            columns[key] = _filled_text(own, rows, values, digits)
+            columns[key] = _fill_text(own, rows, values, digits)
         else:
-            columns[key] = filled_arrow(key, own, rows, values)
+            columns[key] = fill_arrow(key, own, rows, values)
     return pa.table(list(columns.values()), names=list(labels(columns).values()))
 
 
-def _filled_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int | None) -> Any:
+def _fill_text(column: Any, rows: np.ndarray, values: np.ndarray, digits: int | None) -> Any:
     """The column with its fills as text: with these digits, the decimals of the other cells, or six digits."""
     cells = column.to_pylist()
     own = set(rows.tolist())
@@ -352,7 +352,7 @@ MOST_GROUPS = 50
 def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | None, int]:
     """The numbers of --column, NaN if missing; the category of --by of each row; and how many numbers are missing."""
     data, by, form = request.data, request.by, request.form
-    source = source_of(data, form, bytes_read(tell))
+    source = open_data_source(data, form, tell_bytes(tell))
     names = {str(key): key for key in source.keys}
     column = find_name(names, request.column, "--column", f"{data} has no column")
     group = None if by is None else find_name(names, by, "--by", f"{data} has no column")
@@ -360,7 +360,7 @@ def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | N
         raise DataError(f"--by: {by!r} is the column itself. Name another one, whose categories divide the rows.")
     wanted = {key: "normal" if key == column else "categorical" if key == group else "ignore" for key in names.values()}
     with Threads(1) as threads:
-        chunks, settled = retyping(table_of(source, declared(wanted), form), _read_all, threads)
+        chunks, settled = retyping(make_table(source, declare_kinds(wanted), form), _read_all, threads)
     places = settled.schema.places
     values = np.concatenate([chunk.reals[:, places[column].slot] for chunk in chunks] or [np.zeros(0)])
     labels = None

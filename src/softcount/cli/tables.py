@@ -8,7 +8,7 @@ import click
 
 from softcount.cli.options import Request, find_name
 from softcount.cli.outputs import STANDARD, check_output, progress, write_answer, write_bytes
-from softcount.cli.read import declared, open_data, read_column, read_through
+from softcount.cli.read import declare_kinds, open_data, read_column, read_through
 from softcount.core.lazy import LazyModule
 from softcount.fit.classes import choose_densities
 from softcount.learn.record import Plan
@@ -23,7 +23,7 @@ density_pages: Any = LazyModule("softcount.report.density")
 
 def schema(request: Request) -> None:
     with progress() as tell:
-        kinds = declared(request.kind)
+        kinds = declare_kinds(request.kind)
         table = open_data(request.data, kinds, request.form, tell)
         with Threads() as threads:
             table, _ = choose_densities(table, Plan(kinds), threads, known_classes=True)
@@ -35,7 +35,7 @@ def compare(request: Request) -> None:
     target, plot = request.target, request.plot
     check_plot(request)
     with progress() as tell:
-        table = open_data(request.data, declared(request.kind), request.form, tell)
+        table = open_data(request.data, declare_kinds(request.kind), request.form, tell)
         names = {str(key): key for key in table.source.keys}
         key = find_name(names, target, "--target", f"{request.data} has no column")
         curve = request.curve or plot is not None

@@ -88,14 +88,14 @@ def serve(request: Request) -> None:
     for path in request.models:
         if is_network_file(path):
             raise ModelFileError(f"{path}: a network file has no class to predict. {served_models.learn_class()}")
-    found = served_models.served_by_name(request.models)
+    found = served_models.open_by_name(request.models)
     for model in found.values():
         model.warm(application.Patience(float("inf")))
     limits = application.Limits(body=request.body_limit << 20, working=request.deadline)
-    with server.listening(request.host, request.port) as listener:
+    with server.listen(request.host, request.port) as listener:
 
         def announce() -> None:
-            address = server.address_of(listener)
+            address = server.find_address(listener)
             outputs.print_message(
                 f"Serving {', '.join(found)} at {address} (Open Inference Protocol, /v2). Ctrl+C ends it."
             )

@@ -48,7 +48,7 @@ class LabelledTable(Struct, frozen=True):
 
     def labels(self, classes: Sequence[Any]) -> np.ndarray:
         """The place of each row's class, -1 where it is not known."""
-        y = inputs.labels_from(self.X, self.y)
+        y = inputs.take_labels(self.X, self.y)
         values = y.to_pylist() if hasattr(y, "to_pylist") else np.asarray(y, dtype=object).tolist()
         places = {str(name): place for place, name in enumerate(classes)}
         return np.array([places.get(str(value), -1) for value in values])
@@ -130,13 +130,13 @@ class ClassMember:
                 "Give them too: sc.average(models, X=X, y=y)."
             )
         plain = replace(plain, scorer=replace(plain.scorer, calibration=None))
-        table = self.model._closed(rows.X)
+        table = self.model._read_rows(rows.X)
         with Threads(self.model.n_jobs) as threads:
             logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)
         labels, learned = rows.labels(plain.names), plain.counts.rows
         if len(labels) != len(logs):
             raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
-        weights, known = inputs.filled_weights(rows.sample_weight, len(logs)), labels >= 0
+        weights, known = inputs.fill_weights(rows.sample_weight, len(logs)), labels >= 0
         if abs(weights @ known - learned) > CLOSE * max(1.0, learned):
             raise DataError(
                 f"the models were learned from {learned:,.6g} rows, and X has {weights @ known:,.6g} with a class. "
@@ -180,7 +180,7 @@ class NetworkMember:
         }
 
     def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:
-        return self.fitted.score_rows(self.model._closed(X), but=self.fitted.target if of is None else of)
+        return self.fitted.score_rows(self.model._read_rows(X), but=self.fitted.target if of is None else of)
 
     def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         return np.asarray(self.model.predict_proba(X, of))
@@ -202,7 +202,7 @@ AverageMember = ClassMember | NetworkMember
 """A model among the averaged ones, under its name."""
 
 
-def member_of(name: str, model: Any) -> AverageMember:
+def make_member(name: str, model: Any) -> AverageMember:
     """A fitted model as a member; an error if it is of another kind."""
     fitted = fitted_table(model)
     if fitted is None:
@@ -215,7 +215,7 @@ def member_of(name: str, model: Any) -> AverageMember:
 MEMBERS: dict[type, type[AverageMember]] = {Fitted: ClassMember, FittedNet: NetworkMember}
 
 
-def _difference(one: AverageMember, other: AverageMember, columns: bool) -> str:
+def _find_difference(one: AverageMember, other: AverageMember, columns: bool) -> str:
     """What shows that two members were fitted on different tables; nothing if nothing does."""
     rows, others = float(one.fitted.counts.rows), float(other.fitted.counts.rows)
     if abs(rows - others) > CLOSE * max(1.0, rows):
@@ -307,7 +307,7 @@ class ModelAverage:
     def __init__(self, models: Any, weights: Any, by: str) -> None:
         Parameter(None, "", ("evidence", "bic", "stacking")).check("by", by)
         named = models.items() if isinstance(models, Mapping) else [(f"model {i}", m) for i, m in enumerate(models, 1)]
-        self._members = [member_of(str(name), model) for name, model in named]
+        self._members = [make_member(str(name), model) for name, model in named]
         if not self._members:
             raise DataError("there is nothing to average: give one fitted model at least.")
         first, *others = self._members
@@ -315,7 +315,7 @@ class ModelAverage:
         self.names_ = [member.name for member in self._members]
         self.weights_, self.by = np.asarray(weights, dtype=float), by
         for other in others:
-            what = _difference(first, other, columns=not self._by_class)
+            what = _find_difference(first, other, columns=not self._by_class)
             if what:
                 raise DataError(
                     f"{first.name} and {other.name} are of different tables: {what}. Averages are of models of one "
@@ -339,7 +339,7 @@ class ModelAverage:
         known = self._members[0].classes
         if known is None:
             raise AttributeError("the models have no known classes in common.")
-        return inputs.class_array(known)
+        return inputs.make_class_array(known)
 
     @property
     def edge_probabilities_(self) -> dict[tuple[Key, Key], float]:
@@ -390,7 +390,7 @@ class ModelAverage:
         """
         if y is None:
             return float(self.score_samples(X).mean())
-        return inputs.accuracy(self.predict(X), inputs.labels_to_score(X, y, self.classes_))
+        return inputs.compute_accuracy(self.predict(X), inputs.check_labels(X, y, self.classes_))
 
     @row_by_row
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
@@ -412,7 +412,7 @@ class ModelAverage:
                 "Ask for columns, query(of=..., given=...), or for densities, score_samples(X)."
             )
         chances = np.stack([member.proba(X, of) for member in self._members])
-        return np.asarray(np.einsum("rm,mrc->rc", self._row_weights(X, of), chances))
+        return np.asarray(np.einsum("rm,mrc->rc", self._weigh_rows(X, of), chances))
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -454,7 +454,7 @@ class ModelAverage:
         found: dict[str, Any] = {
             "row": np.repeat(np.arange(rows), count),
             "member": self.names_ * rows,
-            "weight": self._row_weights(X, None, logs).ravel(),
+            "weight": self._weigh_rows(X, None, logs).ravel(),
             "log_density": logs.ravel(),
         }
         if self._members[0].classes is not None:
@@ -489,7 +489,7 @@ class ModelAverage:
         >>> {level: round(probability, 2) for level, probability in both.query("y", {"x": 1.1}).items()}
         {'a': 0.8, 'b': 0.2}
         """
-        shares = self._given_weights(given)
+        shares = self._weigh_given(given)
         answers = [member.model.query(of, given) for member in self._members]
         if not isinstance(answers[0], dict):
             return AveragedAnswer(shares, tuple(answers))
@@ -512,8 +512,8 @@ class ModelAverage:
         DataFrame or ndarray
             The rows; an array for Gaussian mixtures of an array.
         """
-        n_samples, rng = check_whole("n_samples", n_samples, 0), inputs.generator(random_state)
-        counts = rng.multinomial(n_samples, self._given_weights(given))
+        n_samples, rng = check_whole("n_samples", n_samples, 0), inputs.make_generator(random_state)
+        counts = rng.multinomial(n_samples, self._weigh_given(given))
         how = {} if given is None else {"given": given}
         drawn = [
             member.model.sample(int(count), random_state=int(rng.integers(2**31 - 1)), **how)
@@ -537,7 +537,7 @@ class ModelAverage:
         """(rows x members) numbers."""
         return np.stack([np.asarray(ask(member), dtype=float) for member in self._members], axis=1)
 
-    def _row_weights(self, X: Any, of: Key | None, logs: np.ndarray | None = None) -> np.ndarray:
+    def _weigh_rows(self, X: Any, of: Key | None, logs: np.ndarray | None = None) -> np.ndarray:
         """(rows x members) what each counts in a row: by stacking the same in all, else by how likely it finds it."""
         if self._by_class:
             rows = len(self._members[0].proba(X, of)) if logs is None else len(logs)
@@ -548,7 +548,7 @@ class ModelAverage:
         shares[impossible] = self.weights_
         return shares
 
-    def _given_weights(self, given: Any) -> np.ndarray:
+    def _weigh_given(self, given: Any) -> np.ndarray:
         logs = log_of(self.weights_) + [member.log_given(given) if given else 0.0 for member in self._members]
         if not np.isfinite(logs).any():
             raise DataError("what is given has probability zero under every model, so nothing follows from it.")
@@ -620,23 +620,23 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
         return found
     if rows is None or (members[0].classes is not None and y is None):
         raise DataError("stacking holds rows out: give those the models were fitted on, sc.average(models, X=X, y=y).")
-    logs = np.stack([_held_out_logs(member, rows) for member in members], axis=1)
-    weights = inputs.filled_weights(sample_weight, len(logs))
+    logs = np.stack([_score_held_out(member, rows) for member in members], axis=1)
+    weights = inputs.fill_weights(sample_weight, len(logs))
     known = ~np.isnan(logs).any(axis=1) & (weights > 0)
     found.weights_ = stacking_weights(logs[known], weights[known])
     return found
 
 
-def _held_out_logs(member: AverageMember, rows: LabelledTable) -> np.ndarray:
+def _score_held_out(member: AverageMember, rows: LabelledTable) -> np.ndarray:
     """The log-probability of each row's class, or of the row, by a model of the other folds; NaN without a class."""
     number = len(member.row_logs(rows.X))
-    weights, folds = inputs.filled_weights(rows.sample_weight, number), Split(FOLDS, 0).of_numbers(np.arange(number))
+    weights, folds = inputs.fill_weights(rows.sample_weight, number), Split(FOLDS, 0).of_numbers(np.arange(number))
     found = np.full(number, np.nan)
     given = () if rows.y is None else (rows.y,)
     for fold in range(FOLDS):
         here = folds == fold
         fitted = clone(member.model).fit(rows.X, *given, sample_weight=np.where(here, 0.0, weights))
-        other = member_of(member.name, fitted)
+        other = make_member(member.name, fitted)
         if other.classes is None:
             found[here] = other.row_logs(rows.X)[here]
             continue

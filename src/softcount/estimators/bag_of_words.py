@@ -56,7 +56,7 @@ class DocumentTally(Struct):
         return [*self.said, *counted]
 
 
-def pieces_of(X: Any, tally: DocumentTally) -> Iterator[Any]:
+def cut_documents(X: Any, tally: DocumentTally) -> Iterator[Any]:
     """The documents in pieces, each a span of Arrow text or a list of text and None; nothing else is held."""
     _refuse_other(X)
     arrow = _as_arrow(X)
@@ -138,7 +138,7 @@ def _limits(bag: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in own.items() if value != repr(LIMITS[name]))
 
 
-def reading_of(bag: Any) -> Reading:
+def make_reading(bag: Any) -> Reading:
     """How the documents are read."""
     stop_words = () if bag.stop_words is None else bag.stop_words
     limits = {name: getattr(bag, name) for name in LIMITS}
@@ -147,7 +147,7 @@ def reading_of(bag: Any) -> Reading:
     return found
 
 
-def not_empty(chosen: Chosen, bag: Any) -> Chosen:
+def check_chosen(chosen: Chosen, bag: Any) -> Chosen:
     """What was chosen, which must not be nothing."""
     if not chosen.n_documents:
         raise DataError("empty vocabulary: there are no documents. Give at least one.")
@@ -232,7 +232,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        reading_of(self)  # which refuses what it cannot mean
+        make_reading(self)  # which refuses what it cannot mean
         if self.hashing is not None and _limits(self):
             raise DataError(f"hashing keeps no words to choose from, so {_limits(self)} cannot be used with it.")
 
@@ -263,11 +263,11 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         DataError
             If no word is left by the settings, or a document is not text.
         """
-        gathered, tally = self._nothing_gathered(), DocumentTally()
+        gathered, tally = self._start_gathering(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             for block in self._blocks(X, tally, threads):
                 gathered.add(block)
-        return self._keep(gathered, not_empty(gathered.chosen(), self), tally)
+        return self._keep(gathered, check_chosen(gathered.chosen(), self), tally)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
         """Learn the words and return the matrix of the same documents.
@@ -285,17 +285,17 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         >>> bag.fit_transform(["the cat sat", "the cat and the dog"]).toarray().tolist()
         [[1, 0, 1], [1, 1, 0]]
         """
-        gathered, tally = self._nothing_gathered(), DocumentTally()
+        gathered, tally = self._start_gathering(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             kept = deque((replace(b, words=Words.of(())), gathered.add(b)) for b in self._blocks(X, tally, threads))
-            chosen = not_empty(gathered.chosen(), self)
+            chosen = check_chosen(gathered.chosen(), self)
             idf = self._idf(chosen)
             parts = threads.map(
                 lambda pair: self._rows(pair[0], chosen.columns[pair[1]], chosen, idf), vocabulary.emptied(kept)
             )
             rows = vocabulary.stacked(parts, len(chosen.words), self._cell_type)
         self._keep(gathered, chosen, tally)
-        return self._shown(rows, X)
+        return self._convert(rows, X)
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Learn the words of further documents.
@@ -307,7 +307,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         X : list, array, Series, Arrow array or other iterable of str
             Further documents.
         """
-        gathered, tally = self._nothing_gathered(), DocumentTally()
+        gathered, tally = self._start_gathering(), DocumentTally()
         with Threads(self.n_jobs) as threads:
             blocks = list(self._blocks(X, tally, threads))  # all are read before any is learned
         if hasattr(self, "_gathered"):
@@ -342,12 +342,12 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         (['fish', 'one', 'two'], [2, 1, 1])
         """
         refuse_unlike(self, other, BagOfWords)
-        mine, theirs = (bag.get_params() | {"stop_words": reading_of(bag).stop_words} for bag in (self, other))
+        mine, theirs = (bag.get_params() | {"stop_words": make_reading(bag).stop_words} for bag in (self, other))
         unlike = [name for name in mine if name != "n_jobs" and mine[name] != theirs[name]]
         if unlike:
             both = ", ".join(f"{name}={mine[name]!r} and {theirs[name]!r}" for name in unlike)
             raise DataError(f"the two read documents in different ways: {both}. Fit both with the same settings.")
-        gathered, tally = self._nothing_gathered(), DocumentTally()
+        gathered, tally = self._start_gathering(), DocumentTally()
         for part in (self, other):
             check_is_fitted(part, "_gathered")
             known = part._gathered.every()
@@ -356,12 +356,12 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         whole: BagOfWords = clone(self)
         return whole._keep(gathered, None, tally)
 
-    def _nothing_gathered(self) -> Gathered | vocabulary.GatheredHashes:
+    def _start_gathering(self) -> Gathered | vocabulary.GatheredHashes:
         self._check_settings()
         return (
-            Gathered(reading_of(self))
+            Gathered(make_reading(self))
             if self.hashing is None
-            else vocabulary.GatheredHashes(reading_of(self), self.hashing)
+            else vocabulary.GatheredHashes(make_reading(self), self.hashing)
         )
 
     def _keep(self, gathered: Any, chosen: Chosen | None, tally: DocumentTally) -> Self:
@@ -376,7 +376,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             self._check_settings()
             return Chosen(vocabulary.Hashed(self.hashing or 0), NOTHING, NOTHING, NOTHING, 0)  # type: ignore[arg-type]
         if self._chosen is None:
-            self._chosen = not_empty(self._gathered.chosen(), self)
+            self._chosen = check_chosen(self._gathered.chosen(), self)
         return self._chosen
 
     # Using
@@ -396,7 +396,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         array([[0.335, 0.   , 0.942]])
         """
         self._check_settings()
-        chosen, reading, tally = self._known, reading_of(self), DocumentTally()
+        chosen, reading, tally = self._known, make_reading(self), DocumentTally()
         idf = self._idf(chosen)
 
         def rows_of(piece: Any) -> sparse.csr_matrix:
@@ -404,8 +404,8 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
             return self._rows(block, chosen.words.columns(block.words), chosen, idf)
 
         with Threads(self.n_jobs) as threads:
-            rows = vocabulary.stacked(threads.map(rows_of, pieces_of(X, tally)), len(chosen.words), self._cell_type)
-        return self._shown(rows, X)
+            rows = vocabulary.stacked(threads.map(rows_of, cut_documents(X, tally)), len(chosen.words), self._cell_type)
+        return self._convert(rows, X)
 
     def inverse_transform(self, X: Any) -> list[np.ndarray]:
         """Return the words of each row that are not zero.
@@ -487,7 +487,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     def _parts(self, arrays: Arrays) -> Document:
         """All words are in it, kept or not."""
         gathered = self._fitted
-        reading_document(reading_of(self))  # what would not be read back is refused here
+        reading_document(make_reading(self))  # what would not be read back is refused here
         known = gathered.every()
         met = asdict(self._tally + DocumentTally(said=known.notes))
         return {"vocabulary": vocabulary_document(known, arrays, met)}
@@ -496,7 +496,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         known = vocabulary_of(document, arrays)
         if self.hashing != getattr(known.words, "width", None):
             raise ModelFileError("its settings are not those of its words.")
-        gathered = self._nothing_gathered()
+        gathered = self._start_gathering()
         reading_document(gathered.reading)
         gathered.add_totals(known.words, known.totals)
         self._keep(gathered, None, msgspec.convert(document["vocabulary"]["met"], DocumentTally))
@@ -505,7 +505,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     # Parts of the above
 
     def _blocks(self, X: Any, tally: DocumentTally, threads: Threads) -> Iterator[WordBlock]:
-        return threads.map(partial(block_of, reading=reading_of(self)), pieces_of(X, tally))
+        return threads.map(partial(block_of, reading=make_reading(self)), cut_documents(X, tally))
 
     def _idf(self, chosen: Chosen) -> np.ndarray | None:
         return vocabulary.idf_of(chosen.documents, chosen.n_documents, self.idf) if self._uses_idf else None
@@ -522,7 +522,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     def _cell_type(self) -> Any:
         return np.int64 if self.weighting == "count" and not self._has_unit_rows else np.float64
 
-    def _shown(self, rows: sparse.csr_matrix, X: Any) -> Any:
+    def _convert(self, rows: sparse.csr_matrix, X: Any) -> Any:
         """The matrix as `set_output` wants it: a pandas frame keeps its columns sparse."""
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform") or get_config()["transform_output"]
         if wanted == "default":

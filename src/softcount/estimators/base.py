@@ -23,7 +23,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words, remedy
 from softcount.estimators.repr import describe, explore
-from softcount.estimators.result_frames import arrow_table, as_frame, filled, frame_like, kinds_of, schema_table
+from softcount.estimators.result_frames import arrow_table, as_frame, fill_cells, frame_like, list_kinds, schema_table
 from softcount.estimators.saving import save_estimator
 from softcount.evaluate.warnings import class_notes
 from softcount.files.codec import Arrays, Document
@@ -258,7 +258,7 @@ class LikelihoodEstimator(Estimator):
     def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:
         """The log-likelihood, the weight of the rows or sequences, and the rows or steps that `bic` counts."""
         logs = self.score_samples(X)
-        weights = inputs.filled_weights(sample_weight, len(logs))
+        weights = inputs.fill_weights(sample_weight, len(logs))
         total, size = float(weights[weights > 0] @ logs[weights > 0]), float(weights.sum())
         return total, size, size
 
@@ -369,10 +369,10 @@ class TableEstimator(ModelEstimator):
         return {key: part for key, part in state.items() if key != "_training"}
 
     def _parts(self, arrays: Arrays) -> Document:
-        return document_of(self._recorded(), arrays)
+        return document_of(self._complete_record(), arrays)
 
     kinds_: dict[Key, Any] = attribute(
-        kinds_of, "Distribution of every column. Given as `kinds`, it fits the same model again."
+        list_kinds, "Distribution of every column. Given as `kinds`, it fits the same model again."
     )
 
     @property
@@ -380,7 +380,7 @@ class TableEstimator(ModelEstimator):
         """A line for each column: its kind and why, its distribution, and the number of categories."""
         return self._result(schema_table(self.fitted_))
 
-    def _closed(self, X: Any) -> Table:
+    def _read_rows(self, X: Any) -> Table:
         """The rows of X under the schema of the model."""
         raise NotImplementedError
 
@@ -413,14 +413,14 @@ class TableEstimator(ModelEstimator):
         >>> Mixture(2, random_state=0).fit(rows).impute(rows)["kind"].tolist()
         ['a', 'a', 'a', 'b', 'b', 'b']
         """
-        fitted, table = self._fitted, self._closed(X)
-        if inputs.documents_in(self, X, reset=False) is not None:
+        fitted, table = self._fitted, self._read_rows(X)
+        if inputs.find_documents(self, X, reset=False) is not None:
             return X  # a missing document cannot be filled
         found = fitted.fills(table)
         if found:
             self._warn_of_dependence(None)
         inputs.warn_of_kept(table)
-        return filled(X, found, [spec.key for spec in fitted.schema.fields])
+        return fill_cells(X, found, [spec.key for spec in fitted.schema.fields])
 
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows from the model.
@@ -447,7 +447,7 @@ class TableEstimator(ModelEstimator):
         """
         fitted, n_samples = self._fitted, check_whole("n_samples", n_samples, 0)
         self._warn_of_dependence(None)
-        return self._result(arrow_table(fitted.sample(n_samples, given, inputs.generator(random_state))))
+        return self._result(arrow_table(fitted.sample(n_samples, given, inputs.make_generator(random_state))))
 
     def explore(self, X: Any = None) -> ExplorePage:
         """Return the interactive explorer: any column given any others.
@@ -457,7 +457,7 @@ class TableEstimator(ModelEstimator):
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
             Rows of which the first are put into the page, to be loaded there.
         """
-        return explore.make_explorer(self._recorded(), rows=None if X is None else self._closed(X))
+        return explore.make_explorer(self._complete_record(), rows=None if X is None else self._read_rows(X))
 
     def _warn_of_dependence(self, columns: Any) -> None:
         message = self.fitted_.dependence_warning(columns)
@@ -484,7 +484,7 @@ class TableEstimator(ModelEstimator):
             if isinstance(self.fitted_, Fitted) and self.fitted_.classes is not None:
                 self.fitted_ = replace(self.fitted_, notes=[*class_notes(self.fitted_), *self.fitted_.notes])
 
-    def _recorded(self) -> Any:
+    def _complete_record(self) -> Any:
         """The fitted model with its record, as far as that can be made now."""
         check_is_fitted(self)
         self._complete()
@@ -499,7 +499,7 @@ class TableEstimator(ModelEstimator):
         return self.fitted_
 
 
-def declared_like(leaves: Sequence[Node]) -> Declared:
+def declare_like(leaves: Sequence[Node]) -> Declared:
     """The declaration under which columns get the families that these leaves have."""
     whole = next((leaf.family for leaf in leaves if not leaf.columns), None)
     return Declared({leaf.key: leaf.family for leaf in leaves if leaf.columns}, everything=whole)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from softcount.bayes.evidence import class_evidence, with_plain_parameters
 from softcount.errors import DataError, DataWarning
 from softcount.estimators import inputs
-from softcount.estimators.base import declared_like
+from softcount.estimators.base import declare_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines, frame_like
@@ -115,64 +115,64 @@ def select_columns(
     if not isinstance(model, ClassEstimator):
         if criterion != "evidence":
             raise DataError("of classes to be found columns are chosen by evidence.")
-        return _for_groups(model, X, max_columns)
+        return _select_for_groups(model, X, max_columns)
     if criterion == "evidence":
-        plain = _quiet(plainly(model), X, y)
-        keys, adds = _keys(plain), _ranked(column_evidence(plain.fitted_))
+        plain = _fit_quietly(make_plain(model), X, y)
+        keys, adds = _list_keys(plain), _rank(column_evidence(plain.fitted_))
         kept = [key for key in adds if adds[key] > 0][:max_columns]
-        lines = _lines(adds, kept)
+        lines = _make_lines(adds, kept)
     else:
-        scores = held_out_columns(model, X, y)
+        scores = score_columns(model, X, y)
         keys, steps = scores.keys, forward(scores, max_columns)
         kept = [keys[step.place] for step in steps if step.kept]
         lines = [{"column": str(keys[step.place]), **asdict(step)} for step in steps]
         for line in lines:
             del line["place"]
     table = frame_like(X, arrow_lines(lines))
-    return ColumnChoice(kept, table, _without(model, keys, kept, X, y) if kept else None, criterion)
+    return ColumnChoice(kept, table, _fit_without(model, keys, kept, X, y) if kept else None, criterion)
 
 
-def held_out_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
+def score_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
     """What every column says of each labelled row, by counts of the other folds, under naive Bayes' settings."""
-    table, plan, found = labelled_table(model, X, y)
+    table, plan, found = open_labelled(model, X, y)
     with Threads(model.n_jobs) as threads:
         return column_scores(table, plan, threads, Split(folds, 0), found)
 
 
-def plainly(model: Any) -> NaiveBayes:
+def make_plain(model: Any) -> NaiveBayes:
     """Naive Bayes with a classifier's settings, without what is learned on top of it."""
     settings = model.get_params(deep=False)
     return NaiveBayes(**{name: settings[name] for name in COUNTING if name in settings})
 
 
-def labelled_table(model: Any, X: Any, y: Any) -> tuple[Table, Plan, list[Any] | None]:
+def open_labelled(model: Any, X: Any, y: Any) -> tuple[Table, Plan, list[Any] | None]:
     """Rows and their labels as naive Bayes with these settings would read them, and how it would learn from them.
 
     The classes are those of labels that came apart from X.
     """
-    plain = _quiet(plainly(model), X, y)
-    _keys(plain)
+    plain = _fit_quietly(make_plain(model), X, y)
+    _list_keys(plain)
     fitted, target = plain.fitted_, y if isinstance(y, str) and inputs.is_table(X) else None
-    data = plain._as_fitted(inputs.checked(plain, X, reset=False))
-    found, codes = (None, None) if target is not None else inputs.labels_with_weight(y, data, None)
+    data = plain._as_fitted(inputs.check_rows(plain, X, reset=False))
+    found, codes = (None, None) if target is not None else inputs.code_weighted_classes(y, data, None)
     table = fitted.table(data, target=target, labels=codes)
-    return table, replace(plain._class_plan(target), declared=declared_like(fitted.model.leaves)), found
+    return table, replace(plain._class_plan(target), declared=declare_like(fitted.model.leaves)), found
 
 
-def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
+def _select_for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
     """Fit, keep the columns that the classes found differ in, and fit again, until nothing changes; the best fit wins.
 
     Sets of columns are compared by the evidence of the whole table, of which the columns left out are of one class.
     """
     alone = clone(model).set_params(n_components=1)
-    single = _quiet(clone(alone), X)
-    keys = _keys(single)
+    single = _fit_quietly(clone(alone), X)
+    keys = _list_keys(single)
     kept, tried = keys, {}
     for _ in range(MOST_ROUNDS):
-        fitted = _without(model, keys, kept, X)
-        one = _without(alone, keys, kept, X)
-        adds = _ranked(evidence_under(single.fitted_, single._closed(X), fitted.predict_proba(X)))
-        tried[tuple(kept)] = (_evidence(fitted) - _evidence(one), fitted, adds)
+        fitted = _fit_without(model, keys, kept, X)
+        one = _fit_without(alone, keys, kept, X)
+        adds = _rank(evidence_under(single.fitted_, single._read_rows(X), fitted.predict_proba(X)))
+        tried[tuple(kept)] = (_compute_evidence(fitted) - _compute_evidence(one), fitted, adds)
         best_ones = [key for key in adds if adds[key] > 0][:most]
         kept = [key for key in keys if key in best_ones]
         if not kept or tuple(kept) in tried:
@@ -181,24 +181,24 @@ def _for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
     best = max(allowed or tried, key=lambda columns: tried[columns][0])
     gain, fitted, adds = tried[best]
     chosen = sorted(best, key=lambda key: -adds[key]) if gain > 0 else []
-    table = frame_like(X, arrow_lines(_lines(adds, chosen)))
+    table = frame_like(X, arrow_lines(_make_lines(adds, chosen)))
     return ColumnChoice(chosen, table, fitted if chosen else single, "evidence")
 
 
-def _evidence(mixture: Any) -> float:
+def _compute_evidence(mixture: Any) -> float:
     fitted = with_plain_parameters(mixture.fitted_)
     return class_evidence(fitted, float(mixture.log_likelihood_), labelled=False)
 
 
-def _ranked(adds: Mapping[Key, float]) -> dict[Key, float]:
+def _rank(adds: Mapping[Key, float]) -> dict[Key, float]:
     return dict(sorted(adds.items(), key=lambda pair: -pair[1]))
 
 
-def _lines(adds: Mapping[Key, float], kept: list[Key]) -> list[dict[str, Any]]:
+def _make_lines(adds: Mapping[Key, float], kept: list[Key]) -> list[dict[str, Any]]:
     return [{"column": str(key), "adds": gain, "kept": key in kept} for key, gain in adds.items()]
 
 
-def _keys(model: Any) -> list[Key]:
+def _list_keys(model: Any) -> list[Key]:
     """The columns and blocks of a fitted model."""
     keys = [leaf.key for leaf in model.fitted_.model.leaves]
     if model.fitted_.bag:
@@ -206,17 +206,17 @@ def _keys(model: Any) -> list[Key]:
     return keys
 
 
-def _without(model: Any, keys: list[Key], kept: list[Key], X: Any, *y: Any) -> Any:
+def _fit_without(model: Any, keys: list[Key], kept: list[Key], X: Any, *y: Any) -> Any:
     """A new model of the columns that are kept: the others are there and ignored."""
     own = model.kinds if isinstance(model.kinds, Mapping) else {}
     if model.kinds is not None and not isinstance(model.kinds, Mapping):
         own = dict.fromkeys(kept, model.kinds)
     gone = [column for key in keys if key not in kept for column in (key if isinstance(key, tuple) else (key,))]
     kinds = {key: kind for key, kind in own.items() if key in kept or key not in keys} | dict.fromkeys(gone, "ignore")
-    return _quiet(clone(model).set_params(kinds=kinds), X, *y)
+    return _fit_quietly(clone(model).set_params(kinds=kinds), X, *y)
 
 
-def _quiet(model: Any, X: Any, *y: Any) -> Any:
+def _fit_quietly(model: Any, X: Any, *y: Any) -> Any:
     """The model fitted, without what it would warn of: it is one of several."""
     with warnings.catch_warnings(action="ignore", category=DataWarning):
         return model.fit(X, *y)

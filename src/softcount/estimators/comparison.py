@@ -28,7 +28,7 @@ from softcount.core.special import log_sum_exp
 from softcount.errors import DataError, SoftcountError
 from softcount.estimators import inputs
 from softcount.estimators.classifier import AODE, Classifier
-from softcount.estimators.inputs import frame_library
+from softcount.estimators.inputs import find_library
 from softcount.estimators.mixture import Mixture
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.network import BayesNet
@@ -144,7 +144,7 @@ ignore_warnings = partial(warnings.catch_warnings, action="ignore")
 """Ignores warnings: a model here is one of several, and of a part of the rows."""
 
 
-def candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Candidate]:
+def list_candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list[Candidate]:
     """Everything that is compared, the simplest first; other densities of numbers only if there are numbers."""
     numbers = [str(spec.key) for spec in schema.stored("reals") if str(spec.key) not in kinds]
 
@@ -314,20 +314,20 @@ class LearningCurves(Struct, frozen=True, eq=False):
         return self.chart().draw().svg_file()
 
 
-def ladder(least: int, most: int) -> list[int]:
+def list_sizes(least: int, most: int) -> list[int]:
     """Round numbers (1, 2, 5, 10, ...) from one to another, then the other.
 
-    >>> ladder(20, 700), ladder(20, 105)
+    >>> list_sizes(20, 700), list_sizes(20, 105)
     ([20, 50, 100, 200, 500, 700], [20, 50, 105])
     """
     round_ones = [step * 10**power for power in range(len(str(most))) for step in (1, 2, 5)]
     return [*(size for size in round_ones if least <= size <= most / 1.1), most]
 
 
-def nested_rows(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
+def draw_nested_rows(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Places of so many rows, with at least one of every class; fewer rows are always among more.
 
-    >>> nested_rows(np.array([0, 0, 0, 0, 1]), 2, 0).size
+    >>> draw_nested_rows(np.array([0, 0, 0, 0, 1]), 2, 0).size
     2
     """
     order = np.random.default_rng(seed).permutation(len(labels))
@@ -336,31 +336,31 @@ def nested_rows(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
     return np.sort(order[np.concatenate([first, rest])[:size]])
 
 
-def _learning_curves(
+def _compute_curves(
     compared: Mapping[str, Candidate], scores: Mapping[str, Score], table: ComparedTable, splits: Splits, seed: int,
     tell: Tell,
 ) -> LearningCurves:  # fmt: skip
     """Every classifier learned from ever larger parts of its training rows; the last size is all of them."""
     least = max(FEWEST_CURVE_ROWS, 2 * table.classes)
-    sizes = ladder(least, min(len(train) for train, _ in splits))
+    sizes = list_sizes(least, min(len(train) for train, _ in splits))
     found = np.full((2, len(compared), len(sizes)), np.nan)
     for column, size in enumerate(sizes[:-1]):
         tell("learning curve", column, len(sizes))
-        parts = [(train[nested_rows(table.labels[train], size, seed)], test) for train, test in splits]
+        parts = [(train[draw_nested_rows(table.labels[train], size, seed)], test) for train, test in splits]
         for line, candidate in enumerate(compared.values()):
             try:
                 proba = [candidate.fit_predict(table.take(train), table.take(test))[1] for train, test in parts]
             except (SoftcountError, ValueError):
                 continue
             labels = np.concatenate([table.labels[test] for _, test in parts])
-            losses, wrong = _row_figures(np.concatenate(proba), labels)
+            losses, wrong = _score_rows(np.concatenate(proba), labels)
             found[:, line, column] = losses.mean(), (wrong == 0).mean()
     for line, name in enumerate(compared):
         found[:, line, -1] = scores[name].figures.log_loss, scores[name].figures.accuracy
     return LearningCurves(list(compared), np.array(sizes), *found)
 
 
-def _row_figures(proba: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _score_rows(proba: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The log-loss of each row, and 1 for each that is predicted wrongly."""
     losses = -np.log(np.maximum(proba[np.arange(len(labels)), labels], SMALLEST))
     return losses, (proba.argmax(axis=1) != labels).astype(float)
@@ -553,7 +553,7 @@ def compare(
     (['model', 'log_loss', 'behind'], 120)
     """
     refuse_elsewhere(X)
-    return replace(compare_table(X, y, kinds, curve, folds, random_state), library=frame_library(X))
+    return replace(compare_table(X, y, kinds, curve, folds, random_state), library=find_library(X))
 
 
 @interrupts_end()
@@ -569,10 +569,10 @@ def compare_table(
     table, names, schema, notes = _read_labelled(X, y, kinds)
     table, names, more = _keep_frequent_classes(table, names, folds or FOLDS, seed)
     splits, how = _split(table, folds, seed)
-    notes += [*more, *_constant_notes(table, splits)]
+    notes += [*more, *_note_constants(table, splits)]
     used = {str(spec.key) for spec in schema.used}
     kinds = {key: kind for key, kind in kinds.items() if used.issuperset(key if isinstance(key, tuple) else (key,))}
-    tried = candidates(schema, kinds, seed)
+    tried = list_candidates(schema, kinds, seed)
     scores: dict[str, Score] = {}
     failed = {}
     for place, candidate in enumerate(tried):
@@ -592,7 +592,7 @@ def compare_table(
         for name in order
     ]
     kept = {candidate.name: candidate for candidate in tried if candidate.name in scores}
-    curves = _learning_curves(kept, scores, table, splits, seed, tell) if curve else None
+    curves = _compute_curves(kept, scores, table, splits, seed, tell) if curve else None
     verdicts = [verdict(losses, "log-loss"), verdict(wrong, "accuracy")]
     return Comparison(in_order, how, len(table.labels), names, verdicts, notes, failed, curves)
 
@@ -600,11 +600,11 @@ def compare_table(
 def _read_labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[ComparedTable, list[Any], Schema, list[str]]:
     """Rows whose class is known, the classes, the schema, and notes on what was left out."""
     if not isinstance(X, np.ndarray):
-        X = inputs.opened(X, MISSING)
+        X = inputs.open_file(X, MISSING)
     if isinstance(y, str) and not inputs.is_table(X):
         raise DataError(f"y={y!r} names a column, but X has no names. Give the labels themselves.")
-    if isinstance(y, str) and y not in map(str, inputs.known_columns(X)):
-        raise DataError(f"there is no column {y!r} in X. It has {', '.join(map(str, inputs.known_columns(X)[:8]))}.")
+    if isinstance(y, str) and y not in map(str, inputs.list_columns(X)):
+        raise DataError(f"there is no column {y!r} in X. It has {', '.join(map(str, inputs.list_columns(X)[:8]))}.")
     if kinds and isinstance(X, np.ndarray) and X.ndim == 2:
         X = {str(place): column for place, column in enumerate(X.T)}
     reader = NaiveBayes(kinds or None)
@@ -614,8 +614,8 @@ def _read_labelled(X: Any, y: Any, kinds: dict[Any, Any]) -> tuple[ComparedTable
     if fitted.bag or fitted.schema.texts:
         which = f"column {fitted.schema.texts[0]!r} is text" if fitted.schema.texts else "X is sparse"
         raise DataError(f"{which}, which not all models here read. Leave text out: kinds={{column: 'ignore'}}.")
-    labels = inputs.codes_among(X, y, reader.classes_.tolist())
-    data = inputs.checked(reader, X, reset=False)
+    labels = inputs.code_labels_among(X, y, reader.classes_.tolist())
+    data = inputs.check_rows(reader, X, reset=False)
     with Threads(None) as threads:
         chunks = list(fitted.table(data).chunks(threads.map))
     table, known = ComparedTable.of(fitted.schema, chunks, labels), np.flatnonzero(labels >= 0)
@@ -674,7 +674,7 @@ def _split(table: ComparedTable, folds: int | None, seed: int) -> tuple[Splits, 
     return list(StratifiedKFold(number, shuffle=True, random_state=seed).split(blank, labels)), how
 
 
-def _constant_notes(table: ComparedTable, splits: Splits) -> list[str]:
+def _note_constants(table: ComparedTable, splits: Splits) -> list[str]:
     """A note for each column that has one value in the training rows of a fold, though not everywhere."""
 
     def is_constant(column: np.ndarray) -> bool:
@@ -707,6 +707,6 @@ def _score(candidate: Candidate, table: ComparedTable, splits: Splits, how: str)
     held = ScoredRows(np.concatenate(proba), labels, np.ones(len(labels)), folds)
     figures = evaluate_rows(held, np.bincount(table.labels, minlength=table.classes).astype(float), how, by_fold=True)
     return Score(
-        candidate.name, figures, *_row_figures(held.proba, labels), seconds,
+        candidate.name, figures, *_score_rows(held.proba, labels), seconds,
         candidate.size(model), float(np.concatenate(joint).mean()) if joint else None,
     )  # fmt: skip

@@ -125,7 +125,7 @@ class DensityEstimator(LikelihoodEstimator):
             The rows: one-dimensional if a plain column was fitted, a DataFrame if a table with names was.
         """
         n_samples, density = check_whole("n_samples", n_samples, 1), self._density
-        drawn: np.ndarray = density.sample(n_samples, inputs.generator(random_state))
+        drawn: np.ndarray = density.sample(n_samples, inputs.make_generator(random_state))
         rows = drawn if drawn.ndim == 2 or self.plain_column_ else drawn[:, None]
         names = getattr(self, "feature_names_in_", None)
         return rows if names is None else self._result(arrow_table(dict(zip(names, rows.T, strict=True))))
@@ -139,18 +139,18 @@ class DensityEstimator(LikelihoodEstimator):
         if text_column(X) is not None:
             raise DataError(f"X is {len(X):,} texts, and a density needs numbers.")
         if reset:
-            self._library = inputs.frame_library(X)
+            self._library = inputs.find_library(X)
         if hasattr(X, "to_pandas") and hasattr(X, "column_names"):
             X = X.to_pandas()
         elif hasattr(X, "to_numpy") and hasattr(X, "to_pylist"):
             X = X.to_numpy(zero_copy_only=False)
         if not is_plain(X):
-            X, least = X if reset else inputs.in_fitted_order(self, X), int(reset)
-            cells = inputs.validated(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
+            X, least = X if reset else inputs.reorder_columns(self, X), int(reset)
+            cells = inputs.validate_cells(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
             if not isinstance(cells, np.ndarray):
                 raise DataError("sparse input is not supported, as a density needs every number: give X.toarray().")
             return cells, False
-        column = _numbers(X)
+        column = _read_numbers(X)
         if reset:
             self.n_features_in_ = 1
             if hasattr(self, "feature_names_in_"):
@@ -199,7 +199,7 @@ def is_plain(X: Any) -> bool:
         raise DataError("the rows of X have different numbers of cells.") from error
 
 
-def _numbers(column: Any) -> np.ndarray:
+def _read_numbers(column: Any) -> np.ndarray:
     """A plain column as float64, missing cells as NaN."""
     if hasattr(column, "to_numpy") and str(getattr(column, "dtype", "")) not in ("float64", "object"):
         nullable = hasattr(column, "isna")  # pandas: its own missing values do not become NaN by themselves
@@ -214,7 +214,7 @@ def _numbers(column: Any) -> np.ndarray:
         raise DataError(f"X is not all numbers ({error}), and a density needs numbers.") from None
 
 
-def _plain_and_level(document: Document) -> tuple[bool, int | None]:
+def _read_plain_and_level(document: Document) -> tuple[bool, int | None]:
     """Whether a saved density was fitted on a plain column, and the level of the grid of its rows."""
     plain, level = document["density"]["plain"], document["density"]["level"]
     if type(plain) is not bool or not (level is None or type(level) is int):
@@ -450,7 +450,7 @@ class KernelDensity(DensityEstimator):
         return {"density": {"plain": self.plain_column_, "level": rows.level}}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
-        self.plain_column_, level = _plain_and_level(document)
+        self.plain_column_, level = _read_plain_and_level(document)
         cells = finite_array(arrays["cells"], None, "its cells")
         if cells.ndim != 2 or not len(cells) or cells.shape[1] != self.n_features_in_:
             raise ModelFileError("its rows have other columns than it says.")
@@ -543,7 +543,7 @@ class Histogram(DensityEstimator):
         return {"density": {"plain": self.plain_column_, "level": None}}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
-        self.plain_column_, level = _plain_and_level(document)
+        self.plain_column_, level = _read_plain_and_level(document)
         edges = finite_array(arrays["edges"], None, "its edges")
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any() or self.n_features_in_ != 1:
             raise ModelFileError("its edges do not rise from one to the next.")

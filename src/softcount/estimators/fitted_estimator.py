@@ -72,15 +72,15 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
         """Kinds that the user's families force on columns; one family for all forces it on every column."""
         if declared.everything is None or hasattr(data, "tocsr"):
-            return {key: kind for key, kind in inputs.declared_kinds(data).items() if key != target} | declared.forced
-        columns = inputs.known_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
+            return {key: kind for key, kind in inputs.read_kinds_of(data).items() if key != target} | declared.forced
+        columns = inputs.list_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
         beside = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
         apart = {target, *beside}
         return {key: declared.everything.reads for key in columns if key not in apart}
 
-    def _closed(self, X: Any) -> Table:
+    def _read_rows(self, X: Any) -> Table:
         fitted: Fitted = self._fitted
-        return fitted.table(self._as_fitted(inputs.checked(self, X, reset=False)))
+        return fitted.table(self._as_fitted(inputs.check_rows(self, X, reset=False)))
 
     def _as_fitted(self, data: Any) -> Any:
         """Sparse if the model is of a sparse block, dense otherwise."""
@@ -93,7 +93,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         few = self._few(X) if question in BY_ROW else None
         if few is not None:
             return question(self.fitted_, few, Runner())
-        table = self._closed(X)
+        table = self._read_rows(X)
         with Threads(self.n_jobs) as threads:
             answer = question(self.fitted_, table, threads, *how)
         inputs.warn_of_unseen(table)
@@ -197,10 +197,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         >>> model.explain({"Sky": ["grey"]})["(class)"][0]
         'rain'
         """
-        table = self._closed(X)
+        table = self._read_rows(X)
         found = self.fitted_.explain(table, against)
         inputs.warn_of_outside(table)
-        return self._result(arrow_table(found.columns(self.fitted_, inputs.class_array(self._class_names()))), X)
+        return self._result(arrow_table(found.columns(self.fitted_, inputs.make_class_array(self._class_names()))), X)
 
     @needs_all_rows
     def augment(self, X: Any) -> Any:
@@ -220,7 +220,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """
         proba = self.predict_proba(X)
         rows, groups = proba.shape
-        X = X if (documents := inputs.documents_in(self, X, reset=False)) is None else documents
+        X = X if (documents := inputs.find_documents(self, X, reset=False)) is None else documents
         table = as_arrow(X).take(pa.array(np.repeat(np.arange(rows), groups)))
         names = [self.fitted_.names[g] for g in range(groups)] * rows
         for name, values in ((answers.CLASS, names), (answers.COUNT, proba.ravel())):
@@ -547,7 +547,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             first character of each place and one past the last. With the Bernoulli model `(words not there)` stands for
             all words the document lacks.
         """
-        table = self._closed([X] if isinstance(X, str) else X)
+        table = self._read_rows([X] if isinstance(X, str) else X)
         fitted = self.fitted_
         row = check_whole("row", row, 0)
         text_leaves(fitted, key)
@@ -577,10 +577,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         With `X` it compares these rows with those of the fit. With `y` in addition it shows how good the predictions
         are.
         """
-        recorded = self._recorded()
+        recorded = self._complete_record()
         if X is None:
             return report.make_report(recorded, None, redact)
-        fitted, table = self.fitted_, self._closed(X)
+        fitted, table = self.fitted_, self._read_rows(X)
         labels = None if fitted.classes is None else self._find_classes(X, y)
         with Threads(self.n_jobs) as threads:
             name = Path(X).name if isinstance(X, str | os.PathLike) else "the table given"

@@ -128,7 +128,7 @@ class GaussianMixture(Mixture):
         return self.covariance_type_ if self.warm_start and hasattr(self, "fitted_") else "full"
 
     covariance_type_: str = attribute(
-        lambda fitted: _type_of(fitted) or "full", "Type of the covariances: the given one, or the one chosen."
+        lambda fitted: _find_type(fitted) or "full", "Type of the covariances: the given one, or the one chosen."
     )
 
     def _check_settings(self) -> None:
@@ -142,11 +142,11 @@ class GaussianMixture(Mixture):
         """Every column is a real number, except those that a table was opened without."""
         if hasattr(data, "tocsr"):
             raise DataError("Sparse data was passed: a Gaussian mixture needs dense rows. Use X.toarray().")
-        unused = {key: kind for key, kind in inputs.declared_kinds(data).items() if kind == "ignore"}
+        unused = {key: kind for key, kind in inputs.read_kinds_of(data).items() if kind == "ignore"}
         return super()._forced(declared, data, target) | unused
 
     def _keep(self, fitted: Fitted) -> None:
-        if _type_of(fitted) not in ([self.covariance_type] if self.covariance_type != AUTO else FAMILIES):
+        if _find_type(fitted) not in ([self.covariance_type] if self.covariance_type != AUTO else FAMILIES):
             raise DataError(f"a mixture whose covariance_type is {self.covariance_type!r} has other families.")
         super()._keep(fitted)
 
@@ -201,7 +201,7 @@ class GaussianMixture(Mixture):
         return {key: {name: value[..., j] for name, value in given.items()} for j, key in enumerate(columns)}
 
     def _means(self, name: str, value: Any, d: int) -> np.ndarray:
-        means = numbers(name, value)
+        means = read_finite(name, value)
         k = len(means) if self.n_components == AUTO and means.ndim == 2 else self.n_components
         if means.shape != (k, d):
             raise DataError(f"{name} should have the shape ({k}, {d}), components x columns, not {means.shape}.")
@@ -210,7 +210,7 @@ class GaussianMixture(Mixture):
     def _spreads(self, name: str, value: Any, k: int, d: int, inverse: bool = False) -> dict[str, np.ndarray]:
         """Covariances (or variances) of every component, from the form of `covariances_` or one number for all."""
         shapes = {"full": (k, d, d), "tied": (d, d), "diag": (k, d), "tied_diag": (d,), "spherical": (k,)}
-        given, shape = numbers(name, value), shapes.get(self._wanted, ())  # that of `covariances_`
+        given, shape = read_finite(name, value), shapes.get(self._wanted, ())  # that of `covariances_`
         if given.ndim and given.shape != shape:
             raise DataError(f"{name} should have the shape {shape} for {self._wanted!r}, not {given.shape}.")
         if self._wanted in CORRELATED:
@@ -251,7 +251,7 @@ class GaussianMixture(Mixture):
         ((3, 1), (3,))
         """
         fitted, n_samples = self._fitted, check_whole("n_samples", n_samples, 1)
-        columns, groups = drawn(fitted, n_samples, given, inputs.generator(random_state))
+        columns, groups = drawn(fitted, n_samples, given, inputs.make_generator(random_state))
         return np.column_stack([columns[spec.key] for spec in fitted.schema.used]), groups
 
     # -- what was found
@@ -259,7 +259,7 @@ class GaussianMixture(Mixture):
     @property
     def means_(self) -> np.ndarray:
         """Means, shape (n_components, n_columns)."""
-        return self._stacked("mean")
+        return self._stack("mean")
 
     @property
     def covariances_(self) -> Any:
@@ -268,7 +268,7 @@ class GaussianMixture(Mixture):
         (n_components, n_columns, n_columns) for "full", (n_columns, n_columns) for "tied", (n_components, n_columns)
         for "diag", (n_components,) for "spherical", (n_columns,) for "tied_diag" and one number for "tied_spherical".
         """
-        spread = self._stacked("covariance" if self.covariance_type_ in CORRELATED else "variance")
+        spread = self._stack("covariance" if self.covariance_type_ in CORRELATED else "variance")
         if self.covariance_type_ == "spherical":
             return spread[:, 0]
         if self.covariance_type_ == "tied_spherical":
@@ -299,18 +299,18 @@ class GaussianMixture(Mixture):
         lambda fitted: fitted.trace[-1] / fitted.n_rows, "Objective of EM at its end, per row."
     )
 
-    def _stacked(self, name: str) -> np.ndarray:
+    def _stack(self, name: str) -> np.ndarray:
         parts, together = list(self.params_.values()), self.covariance_type_ in CORRELATED
         return parts[0][name] if together else np.stack([part[name] for part in parts], axis=1)
 
 
-def _type_of(fitted: Fitted) -> str | None:
+def _find_type(fitted: Fitted) -> str | None:
     """The type of covariance whose family the columns have; None where they have others."""
     families = {leaf.family for leaf in fitted.model.leaves}
     return next((name for name, family in FAMILIES.items() if families == {family}), None)
 
 
-def numbers(name: str, value: Any) -> np.ndarray:
+def read_finite(name: str, value: Any) -> np.ndarray:
     """An array of finite numbers, or an error that names the setting."""
     try:
         array = np.asarray(value, dtype=float)

@@ -180,7 +180,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         """
         self._check_settings()
         sequences = open_sequences(X, weights=sample_weight, missing=self._missing())
-        named, codes, target = _known_states(y, sequences)
+        named, codes, target = _read_known_states(y, sequences)
         sequences = sequences.without_zeros()
         plan = Plan(
             declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
@@ -214,7 +214,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         if all(isinstance(key, str) for key in columns):
             self.feature_names_in_ = np.array(columns, dtype=object)
         self._keep(replace(FittedStates.of(found), target=target))
-        self._library = inputs.frame_library(X[0] if isinstance(X, (list, tuple)) and X else X)
+        self._library = inputs.find_library(X[0] if isinstance(X, (list, tuple)) and X else X)
         return self
 
     def _build(self, one: ClassModel, states: int) -> HiddenChain:
@@ -268,10 +268,10 @@ class HiddenMarkov(SequencePages, EmEstimator):
             return self.fit(X, y, sample_weight)
         if y is not None:
             raise DataError("partial_fit adds sequences whose states are not known. Use fit for known ones.")
-        self._keep(self.fitted_.with_counts(self.fitted_.counts + self._counted(X, sample_weight)))
+        self._keep(self.fitted_.with_counts(self.fitted_.counts + self._count_steps(X, sample_weight)))
         return self
 
-    def _counted(self, X: Any, sample_weight: Any) -> Counts:
+    def _count_steps(self, X: Any, sample_weight: Any) -> Counts:
         found: Counts = reduce(add, self._ask(X, FittedStates.count, sample_weight)[1])
         return found
 
@@ -279,7 +279,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     n_states_: int = attribute("n_states", "Number of states: the given one, or the one chosen.")
     states_: np.ndarray = attribute(
-        lambda fitted: inputs.class_array(fitted.names), "Names of the states: those of `y`, the others numbered."
+        lambda fitted: inputs.make_class_array(fitted.names), "Names of the states: those of `y`, the others numbered."
     )
     first_: np.ndarray = attribute("first", "Probability of each state to be the first, shape (n_states,).")
     transitions_: np.ndarray = attribute(
@@ -420,7 +420,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences, found = self._ask(X, lambda fitted, part: state_answers.explain_states(fitted, part, other))
         joined = {key: np.concatenate([part[key] for part in found]) for key in found[0]}
         joined |= {key: self.states_[joined[key]] for key in ("state", "against")}
-        return _step_frame(X, sequences, joined)
+        return _make_step_frame(X, sequences, joined)
 
     def _state_of(self, name: Any) -> int:
         names = self._fitted.names
@@ -442,7 +442,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         >>> int(model.anomaly_score([[1.0, 1.1, 5.0]])[0].argmax())
         2
         """
-        sequences, found = self._surprises(X)
+        sequences, found = self._find_surprises(X)
         return _split(sequences, np.asarray(sum(found.values())))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
@@ -460,16 +460,16 @@ class HiddenMarkov(SequencePages, EmEstimator):
             most), and what each column adds. `(state)` is large if the state hardly ever follows the one before.
         """
         n = check_whole("n, the number of steps,", n, 0)
-        sequences, found = self._surprises(X)
+        sequences, found = self._find_surprises(X)
         score = np.asarray(sum(found.values()))
         worst = np.argsort(-score, kind="stable")[:n]
         names = list(labels(found).values())
         parts = np.stack([part[worst] for part in found.values()], axis=1)
         shown: dict[Any, Any] = {"score": score[worst], "reason": [names[at] for at in parts.argmax(axis=1)]}
         shown |= {key: parts[:, place] for place, key in enumerate(found)}
-        return _step_frame(X, sequences, shown, worst)
+        return _make_step_frame(X, sequences, shown, worst)
 
-    def _surprises(self, X: Any) -> tuple[Sequences, dict[Any, np.ndarray]]:
+    def _find_surprises(self, X: Any) -> tuple[Sequences, dict[Any, np.ndarray]]:
         fitted, sequences = self._fitted, open_sequences(X, missing=self._missing())
         meter, table, found = SurpriseMeter.of(fitted.shown), fitted.table(sequences), []
         for chunk in sequences.chunks(table):
@@ -506,7 +506,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         """
         if not 0 < level < 1:
             raise DataError(f"level is a probability between 0 and 1, not {level!r}.")
-        sequences, found = self._coming_states(X, h)
+        sequences, found = self._forecast_states(X, h)
         states, h = found.reshape(-1, self.n_states_), found.shape[1]
         shown: dict[str, Any] = {
             "sequence": [name for name in sequences.names for _ in range(h)],
@@ -526,9 +526,9 @@ class HiddenMarkov(SequencePages, EmEstimator):
         ndarray of shape (n_sequences, h, n_states)
             Probabilities.
         """
-        return self._coming_states(X, h)[1]
+        return self._forecast_states(X, h)[1]
 
-    def _coming_states(self, X: Any, h: int) -> tuple[Sequences, np.ndarray]:
+    def _forecast_states(self, X: Any, h: int) -> tuple[Sequences, np.ndarray]:
         h = check_whole("h, the number of steps,", h, 1)
         sequences, found = self._ask(X, lambda fitted, part: state_answers.forecast_states(fitted, part, h))
         return sequences, np.concatenate(found)
@@ -549,7 +549,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             A line for each step: sequence, step, state and every column.
         """
         n_samples, length = check_whole("n_samples", n_samples, 0), check_whole("length", length, 1)
-        fitted, rng = self._fitted, inputs.generator(random_state)
+        fitted, rng = self._fitted, inputs.make_generator(random_state)
         begin = None if start is None else self._state_of(start)
         paths = [state_answers.draw_path(fitted, length, rng, begin) for _ in range(n_samples)]
         if begin is not None:
@@ -570,7 +570,7 @@ def _split(sequences: Sequences, values: np.ndarray) -> list[np.ndarray]:
     return np.split(values, sequences.starts[1:-1])
 
 
-def _step_frame(X: Any, sequences: Sequences, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> Any:
+def _make_step_frame(X: Any, sequences: Sequences, values: Mapping[Any, Any], rows: np.ndarray | None = None) -> Any:
     """A frame of columns of steps, after those that say which step of which sequence."""
     rows = np.arange(sequences.n_steps) if rows is None else rows
     at = np.searchsorted(sequences.starts, rows, "right") - 1
@@ -581,7 +581,7 @@ def _step_frame(X: Any, sequences: Sequences, values: Mapping[Any, Any], rows: n
     return frame_like(X, arrow_table(own | {apart(names[key], own): values[key] for key in values}))
 
 
-def _known_states(y: Any, sequences: Sequences) -> tuple[list[Any] | None, np.ndarray | None, Key | None]:
+def _read_known_states(y: Any, sequences: Sequences) -> tuple[list[Any] | None, np.ndarray | None, Key | None]:
     """The names of known states and each step's code, or the column they are in."""
     if y is None or isinstance(y, str):
         return None, None, y

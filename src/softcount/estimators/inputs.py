@@ -26,7 +26,7 @@ FilePath = str | os.PathLike[str]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
-def frame_library(X: Any) -> str | None:
+def find_library(X: Any) -> str | None:
     """The library of the frame X: "pandas", "polars", "pyarrow", or None for files, arrays and lists."""
     if hasattr(X, "iloc") and hasattr(X, "index"):
         return "pandas"
@@ -47,7 +47,7 @@ def attribute(part: str | Callable[[Any], Any], meaning: str, of: str = "_fitted
     return property(lambda self: part(getattr(self, of)), doc=meaning)
 
 
-def generator(random_state: Any) -> np.random.Generator:
+def make_generator(random_state: Any) -> np.random.Generator:
     """A generator seeded by scikit-learn's `random_state`; a RandomState is advanced, as scikit-learn advances it."""
     return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
 
@@ -61,13 +61,13 @@ def refuse_unlike(model: Any, other: Any, kind: type) -> None:
     check_is_fitted(other)
 
 
-def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
+def check_rows(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     """X as `open_table` takes it; arrays get scikit-learn's checks of shape and type.
 
     Documents in a row, one string each, are the one column of a model of text.
     """
     X = frames.collected(X)
-    documents = documents_in(estimator, X, reset)
+    documents = find_documents(estimator, X, reset)
     if documents is not None:
         return documents
     schema = None if reset else _schema(estimator)
@@ -80,10 +80,10 @@ def checked(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
         )
     if is_table(X):
         return X
-    return validated(estimator, X, reset=reset, dtype=None, ensure_min_samples=int(reset))
+    return validate_cells(estimator, X, reset=reset, dtype=None, ensure_min_samples=int(reset))
 
 
-def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
+def validate_cells(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
     """X after scikit-learn's checks, without that for finite numbers; `say` words a problem."""
     frames.refuse_elsewhere(X)
     try:
@@ -96,7 +96,7 @@ def validated(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str,
         raise frames.CellTypeError(say(str(error))) from None
 
 
-def in_fitted_order(estimator: Any, X: Any) -> Any:
+def reorder_columns(estimator: Any, X: Any) -> Any:
     """A frame whose columns are those of the fit in another order, reordered; anything else as it came."""
     names = getattr(estimator, "feature_names_in_", None)
     columns = getattr(X, "columns", None)
@@ -107,7 +107,7 @@ def in_fitted_order(estimator: Any, X: Any) -> Any:
 
 def remember_columns(estimator: Any, table: Table, X: Any) -> None:
     """Keep the library of the frame, the number of columns and, if all are text, their names."""
-    estimator._library = frame_library(X)
+    estimator._library = find_library(X)
     if not is_table(X):
         return
     estimator.n_features_in_ = len(table.keys)
@@ -117,7 +117,7 @@ def remember_columns(estimator: Any, table: Table, X: Any) -> None:
         del estimator.feature_names_in_
 
 
-def rows_in(X: Any) -> int | None:
+def count_rows(X: Any) -> int | None:
     """The number of rows, if that is known without reading."""
     shape = getattr(X, "shape", None)
     if shape is not None:
@@ -130,12 +130,12 @@ def rows_in(X: Any) -> int | None:
     return getattr(X, "n_rows", None)
 
 
-def codes_among(X: Any, y: Any, names: Sequence[Any], every: bool = False) -> np.ndarray:
+def code_labels_among(X: Any, y: Any, names: Sequence[Any], every: bool = False) -> np.ndarray:
     """The index among these classes of each row's label, -1 if it has none; `y` may be a column of X.
 
     With `every`, a label that is none of the classes raises an error.
     """
-    classes, codes = labels_of(labels_from(X, y), X, decimals=True)
+    classes, codes = code_classes(take_labels(X, y), X, decimals=True)
     places = {name: place for place, name in enumerate(names)}
     strange = [name for name in np.asarray(classes).tolist() if name not in places]
     if every and strange:
@@ -144,9 +144,9 @@ def codes_among(X: Any, y: Any, names: Sequence[Any], every: bool = False) -> np
     return np.where(codes >= 0, order[np.maximum(codes, 0)], -1) if len(order) else codes
 
 
-def labels_of(y: Any, X: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def code_classes(y: Any, X: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Sorted classes and a code per row, after scikit-learn's checks; numbers with decimals only if allowed."""
-    rows = rows_in(X)
+    rows = count_rows(X)
     if sparse.issparse(y):
         raise DataError("y is sparse; give one label per row.")
     if not any(hasattr(y, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")):
@@ -162,11 +162,11 @@ def labels_of(y: Any, X: Any, decimals: bool = False) -> tuple[np.ndarray, np.nd
     return classes, codes
 
 
-def labels_with_weight(y: Any, X: Any, weights: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
+def code_weighted_classes(y: Any, X: Any, weights: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
     """Sorted classes and a code per row; a class that only rows of weight zero have does not exist."""
     if isinstance(y, str):
         raise DataError(f"y={y!r} names a column, but X is a bare array. Give the labels themselves.")
-    classes, codes = labels_of(y, X)
+    classes, codes = code_classes(y, X)
     if weights is not None and len(classes):
         seen = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(classes)) > 0
         moved = np.where(seen, np.cumsum(seen) - 1, -1)
@@ -175,11 +175,11 @@ def labels_with_weight(y: Any, X: Any, weights: np.ndarray | None) -> tuple[list
     return list(classes), codes
 
 
-def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
+def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """Row weights checked, or None."""
     if sample_weight is None:
         return None
-    rows = rows_in(X)
+    rows = count_rows(X)
     sample_weight = np.asarray(sample_weight)
     if sample_weight.dtype.kind in "US":
         raise DataError(f"weights must be numbers, one per row, not {sample_weight.ravel()[:1].tolist()}.")
@@ -190,13 +190,13 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     return check_weights(sample_weight, rows if rows is not None else len(sample_weight))
 
 
-def filled_weights(sample_weight: Any, rows: int) -> np.ndarray:
+def fill_weights(sample_weight: Any, rows: int) -> np.ndarray:
     """Row weights checked; 1 for each row if there are none."""
-    found = weights_of(sample_weight, np.zeros((rows, 0)))
+    found = read_weights(sample_weight, np.zeros((rows, 0)))
     return np.ones(rows) if found is None else found
 
 
-def without_zeros(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) -> tuple[Any, Any, Any]:
+def drop_zero_weights(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) -> tuple[Any, Any, Any]:
     """Rows without those of weight zero: they count for nothing, not even as a category seen."""
     if weights is None or (weights > 0).all():
         return X, weights, codes
@@ -221,13 +221,13 @@ def warn_of_unseen(table: Table) -> None:
 
     There is no warning of missing cells: they are no evidence.
     """
-    parts = [part for part in [unseen_note(table)] if part]
+    parts = [part for part in [describe_unseen(table)] if part]
     parts += [note for note in table.notes if note.startswith("not in the table")]
     if parts:
         warn("; ".join(parts) + ".")
 
 
-def unseen_note(table: Table, wordless: bool = True) -> str:
+def describe_unseen(table: Table, wordless: bool = True) -> str:
     """What rows hold that the model never met: categories, documents without a known word, impossible numbers."""
     unknown = {key: n for key, n in table.unseen.items() if n}
     texts = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
@@ -256,34 +256,34 @@ def warn_of_outside(table: Table) -> None:
 
 def warn_of_kept(table: Table) -> None:
     """A warning of cells that hold what a model cannot say: no evidence, but not missing either."""
-    note = unseen_note(table, wordless=False)
+    note = describe_unseen(table, wordless=False)
     if note:
         warn(f"{note}; they stay as they are.")
 
 
-def declared_kinds(X: Any) -> dict[Any, Any]:
+def read_kinds_of(X: Any) -> dict[Any, Any]:
     """The kinds that were declared when a table was opened; none for anything else."""
     if not isinstance(X, Table):
         return {}
-    return {spec.key: kind_in(spec) for spec in X.schema.fields if spec.declared}
+    return {spec.key: find_kind(spec) for spec in X.schema.fields if spec.declared}
 
 
-def kind_in(spec: Field) -> Any:
+def find_kind(spec: Field) -> Any:
     """What a field says of its column, as `open_table` takes it: its kind, how its text is read, or to leave it out."""
     return "ignore" if not spec.used else spec.kind if spec.reading is None else spec.reading
 
 
-def opened(X: Any, missing: tuple[str, ...]) -> Any:
+def open_file(X: Any, missing: tuple[str, ...]) -> Any:
     """A file or folder as a table; anything else as it came."""
     return open_table(X, missing=missing) if isinstance(X, (str, os.PathLike)) else X
 
 
-def name_of_labels(y: Any, X: Any, declared: Declared) -> str | None:
+def find_label_name(y: Any, X: Any, declared: Declared) -> str | None:
     """The name of a Series y; an error if a column of X that is not ignored has it too."""
     name = getattr(y, "name", None)
     if not isinstance(name, str) or not name or not hasattr(y, "dtype"):
         return None
-    if name in known_columns(X) and declared.forced.get(name) != "ignore":
+    if name in list_columns(X) and declared.forced.get(name) != "ignore":
         raise DataError(
             f"y is named {name!r}, and so is a column of X: the column would give the class away. Leave it out of X, "
             "or rename y."
@@ -291,12 +291,12 @@ def name_of_labels(y: Any, X: Any, declared: Declared) -> str | None:
     return name
 
 
-def default_target(X: Any) -> Any:
+def find_default_target(X: Any) -> Any:
     """The column that holds the classes of a folder of documents; None for anything else."""
     return X.source.default_target if isinstance(X, Table) else None
 
 
-def known_columns(X: Any) -> list[Any]:
+def list_columns(X: Any) -> list[Any]:
     """The names of a table's columns, if it has names; of a file, from its head."""
     if isinstance(X, (str, os.PathLike)) and os.fspath(X) != "-":
         return open_table(X).keys
@@ -311,9 +311,9 @@ def known_columns(X: Any) -> list[Any]:
     return list(getattr(getattr(X, "schema", None), "names", []))  # a stream of Arrow batches
 
 
-def labels_to_score(X: Any, y: Any, classes: np.ndarray) -> Any:
+def check_labels(X: Any, y: Any, classes: np.ndarray) -> Any:
     """The labels to compare with predictions; an error if one is missing, or if they cannot be these classes."""
-    y = labels_from(X, y)
+    y = take_labels(X, y)
     labels = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
     if labels.ndim == 1 and labels.dtype.kind in "Of":
         missing = [row for row, label in enumerate(labels, start=1) if frames.is_missing(label)]
@@ -324,7 +324,7 @@ def labels_to_score(X: Any, y: Any, classes: np.ndarray) -> Any:
     return y
 
 
-def accuracy(predicted: np.ndarray, y: Any, sample_weight: Any = None) -> float:
+def compute_accuracy(predicted: np.ndarray, y: Any, sample_weight: Any = None) -> float:
     """The share of rows whose class is predicted."""
     check_consistent_length(y, predicted, sample_weight)
     return float(np.average(predicted == np.asarray(y), weights=sample_weight))
@@ -351,13 +351,13 @@ def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
     )
 
 
-def class_array(classes: list[Any]) -> np.ndarray:
+def make_class_array(classes: list[Any]) -> np.ndarray:
     """Classes as an array of their own type; mixed types stay objects."""
     kinds = {type(c) for c in classes}
     return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
 
 
-def labels_from(X: Any, y: Any) -> Any:
+def take_labels(X: Any, y: Any) -> Any:
     """The labels y, or those in the column of X that y names, as Python values."""
     if not isinstance(y, str) or not is_table(X):
         return y
@@ -378,7 +378,7 @@ class DocumentTable(dict[Key, Any]):
     """A table of one column of Arrow text, made of documents that came in a row."""
 
 
-def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
+def find_documents(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
     """Documents in a row as a table, for a model that has one column of text; None if X is something else.
 
     A model without such a column raises an error that says how to have one.
@@ -408,7 +408,7 @@ def documents_in(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
         raise DataError(f"there is no file {X[:60]!r}. A single document is given in a list: [text].")
     if hasattr(X, "__next__") and not frames.is_frame(X):
         raise DataError(f"documents come in a list, an array or a series, not in a {type(X).__name__}. Use list(...).")
-    return _odd_row(X, wanted)
+    return _read_missing_documents(X, wanted)
 
 
 def _schema(estimator: Any) -> Schema | None:
@@ -431,7 +431,7 @@ def _unexpected(estimator: Any, rows: int, reset: bool) -> DataError:
     return DataError(f"{problem} Give rows of numbers; BagOfWords turns documents into some.")
 
 
-def _odd_row(X: Any, wanted: Key) -> DocumentTable | None:
+def _read_missing_documents(X: Any, wanted: Key) -> DocumentTable | None:
     """Nothing but missing documents, or a row of something else: the first cell that is no text is named."""
     flat = isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1
     if not flat and not (hasattr(X, "to_pylist") and not hasattr(X, "column_names")):

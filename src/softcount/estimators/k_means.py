@@ -142,8 +142,8 @@ class KMeans(
             return self._fit_elsewhere(X, sample_weight)
         with Threads(self.n_jobs, path_of(self.spill)) as threads:
             owned = _is_foreign(X)
-            rows = numbers_of(self, X, threads, reset=True)
-            weights, kept, notes = inputs.weights_of(sample_weight, rows), rows, list[str]()
+            rows = read_numbers(self, X, threads, reset=True)
+            weights, kept, notes = inputs.read_weights(sample_weight, rows), rows, list[str]()
             names = getattr(self, "feature_names_in_", None)
             refuse_few(rows.shape[0], self.n_clusters)
             if weights is not None and not (weights > 0).all():
@@ -204,7 +204,7 @@ class KMeans(
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
         found = self._fitted
         with Threads(self.n_jobs, path_of(self.spill)) as threads:
-            rows = numbers_of(self, X, threads, reset=False)
+            rows = read_numbers(self, X, threads, reset=False)
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
             return question(found, rows, threads)
 
@@ -276,7 +276,7 @@ class KMeans(
         """
         named = hasattr(self, "feature_names_in_")
         classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
-        rows = None if X is None else classes.table(inputs.checked(self, X, reset=False))
+        rows = None if X is None else classes.table(inputs.check_rows(self, X, reset=False))
         return explore.make_explorer(classes, rows=rows, note=NOTE)
 
     def report(self, X: Any = None, redact: bool = False) -> Report:
@@ -340,7 +340,7 @@ class SphericalKMeans(KMeans):
     _unit = True
 
 
-def numbers_of(estimator: Any, X: Any, threads: Threads, reset: bool) -> Any:
+def read_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> Any:
     """X as a dense array or compressed sparse rows of float32 or float64; names and width are kept or compared."""
     if text_column(X) is not None:
         raise DataError(
@@ -348,10 +348,10 @@ def numbers_of(estimator: Any, X: Any, threads: Threads, reset: bool) -> Any:
             'Make some of the words: BagOfWords("tfidf").fit_transform(X).'
         )
     if _is_foreign(X):
-        return _foreign_numbers(estimator, X, threads, reset)
+        return _read_foreign(estimator, X, threads, reset)
     how = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True}
-    X = X if reset else inputs.in_fitted_order(estimator, X)
-    rows = inputs.validated(estimator, X, partial(_which_column, X), reset=reset, **how)
+    X = X if reset else inputs.reorder_columns(estimator, X)
+    rows = inputs.validate_cells(estimator, X, partial(_name_column, X), reset=reset, **how)
     if sparse.issparse(rows) and not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -364,7 +364,7 @@ def _is_foreign(X: Any) -> bool:
     return named and not sparse.issparse(X)  # a sparse matrix by keys is a mapping too
 
 
-def _foreign_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> np.ndarray:
+def _read_foreign(estimator: Any, X: Any, threads: Threads, reset: bool) -> np.ndarray:
     """The columns of such a table as numbers, in new memory, or mapped if they do not fit."""
     table, places, _ = _open_numbers(X, estimator, reset)
     in_place = places == list(range(len(table.schema.used)))
@@ -381,7 +381,7 @@ def _foreign_numbers(estimator: Any, X: Any, threads: Threads, reset: bool) -> n
 
 def _open_numbers(X: Any, estimator: Any, reset: bool) -> tuple[Table, list[int], list[Any]]:
     """The table with columns as numbers, the places and names of those wanted: of a fitted estimator, its own."""
-    keys = inputs.known_columns(X)
+    keys = inputs.list_columns(X)
     wanted = keys if reset else list(getattr(estimator, "feature_names_in_", keys))
     known, used = set(keys), set(wanted)
     for key in wanted:
@@ -391,7 +391,7 @@ def _open_numbers(X: Any, estimator: Any, reset: bool) -> tuple[Table, list[int]
     return table, [table.schema.places[key].slot for key in wanted], wanted
 
 
-def _which_column(X: Any, problem: str) -> str:
+def _name_column(X: Any, problem: str) -> str:
     """The problem, with the first column of a frame that holds no numbers; a document it quotes is cut short."""
     problem = problem if len(problem) <= LONGEST_PROBLEM else f"{problem[: LONGEST_PROBLEM - 3]}..."
     for name in getattr(X, "columns", []):

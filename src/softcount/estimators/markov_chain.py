@@ -651,7 +651,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
             if symbol not in symbols:
                 raise DataError(f"start, step {step}: {symbol!r} is no symbol of the chain.")
             begin.append(symbols.index(symbol) + 1)
-        rng = inputs.generator(random_state)
+        rng = inputs.make_generator(random_state)
         drawn = chain.sample(begin, [check_whole("length", length, 1)] * n_samples, rng)
         found = [[symbols[digit - 1] for digit in digits] for digits in drawn]
         return ["".join(map(str, sequence)) for sequence in found] if self._is_text else found

@@ -132,15 +132,15 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         """
         self._check_settings()
         X = from_engine(X, self._missing())
-        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing())
-        before = inputs.weights_of(sample_weight, data)
+        data = inputs.open_file(inputs.check_rows(self, X, reset=True), self._missing())
+        before = inputs.read_weights(sample_weight, data)
         if before is not None and before.max(initial=0.0) > HEAVIEST:  # no room for the squares that it multiplies
             raise DataError(
                 f"a weight is above {HEAVIEST:g}, too large to count with. Divide all weights by the largest."
             )
-        names, labels, target, notes = _known(y, X, data, before)
+        names, labels, target, notes = _read_labels(y, X, data, before)
         all_rows = data
-        data, weights, codes = inputs.without_zeros(data, before, labels)
+        data, weights, codes = inputs.drop_zero_weights(data, before, labels)
         plan = self._plan(target=target, named=names)
         levels = start_levels(self.init) | start_levels(self.fixed) | prior_levels(self.prior)
         forced = {key: Kind.CATEGORICAL for key in levels} | self._forced(plan.declared, data, target)
@@ -156,7 +156,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             table, request = request.settle(table, runner)
             found = request.learn(table, runner)
             kept = runner.keeps_rows and not found.interrupted
-        name = None if labels is None else inputs.name_of_labels(y, all_rows, plan.declared)
+        name = None if labels is None else inputs.find_label_name(y, all_rows, plan.declared)
         self._keep(replace(found, target=name or target, notes=[*found.notes, *notes]))
         if kept:
             self._keep_rows(table, request)
@@ -180,7 +180,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
                 return None
         if labels is None:
             return found
-        classes = inputs.class_array(self.fitted_.names)
+        classes = inputs.make_class_array(self.fitted_.names)
         return np.asarray(np.where(labels >= 0, classes[np.maximum(labels, 0)], found))
 
     def _open(self, data: Any, **reading: Any) -> Table:
@@ -282,7 +282,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
                 f"Its distribution given others: query({of!r}, given)"
             )
         best = np.asarray(self._answer(X, Fitted.proba).argmax(axis=1))
-        return best if self.fitted_.named is None else inputs.class_array(self.fitted_.names)[best]
+        return best if self.fitted_.named is None else inputs.make_class_array(self.fitted_.names)[best]
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Find the components, and return that of each row.
@@ -341,7 +341,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         else:
             with np.errstate(invalid="ignore"):
                 unsure = -np.nan_to_num(np.exp(log_members) * log_members).sum(axis=1)
-        weights = inputs.filled_weights(sample_weight, len(unsure))
+        weights = inputs.fill_weights(sample_weight, len(unsure))
         return self.bic(X, sample_weight) + 2 * float(weights @ unsure)
 
     # -- what was found
@@ -361,7 +361,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         """
         if self.fitted_.named is None:
             raise AttributeError("no labels were given, so the components have no names.")
-        return inputs.class_array(self.fitted_.named)
+        return inputs.make_class_array(self.fitted_.named)
 
     posterior_given_memberships_: Posteriors = attribute(
         Posteriors,
@@ -444,8 +444,8 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         if not hasattr(self, "fitted_"):
             fitted: Self = self.fit(X, sample_weight=sample_weight)
             return fitted
-        data = self._as_fitted(inputs.checked(self, X, reset=False))
-        data, weights, _ = inputs.without_zeros(data, inputs.weights_of(sample_weight, data), None)
+        data = self._as_fitted(inputs.check_rows(self, X, reset=False))
+        data, weights, _ = inputs.drop_zero_weights(data, inputs.read_weights(sample_weight, data), None)
         with Threads(self.n_jobs) as threads:
             batch = self._batch(data, weights, threads)
             if batch.empty:
@@ -460,7 +460,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
     def _batch(self, data: Any, weights: np.ndarray | None, threads: Threads) -> Batch:
         """The rows, read under the schema with the categories and words that they bring."""
-        schema = self._grown_schema(data, weights, threads)
+        schema = self._grow_schema(data, weights, threads)
         table = open_table(data, schema=schema, missing=schema.missing, weights=weights)
         chunks = list(table.chunks(threads.map))
         try:
@@ -473,15 +473,15 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         inputs.warn_of_outside(table)
         return Batch(chunks, schema, {key: float(n) for key, n in table.missing.items()})
 
-    def _grown_schema(self, data: Any, weights: np.ndarray | None, threads: Threads) -> Schema:
+    def _grow_schema(self, data: Any, weights: np.ndarray | None, threads: Threads) -> Schema:
         """The schema of the model, with the new categories and words that the rows hold."""
         schema = self.fitted_.schema
         words = growing(schema)
         open_ended = {spec.key for spec in schema.used if spec.key in words or spec.kind.coded}
-        here = set(inputs.known_columns(data)) or {spec.key for spec in schema.fields}
+        here = set(inputs.list_columns(data)) or {spec.key for spec in schema.fields}
         if not open_ended & here or self.fitted_.bag:
             return schema
-        forced = {spec.key: inputs.kind_in(spec) if spec.key in open_ended else "ignore" for spec in schema.fields}
+        forced = {spec.key: inputs.find_kind(spec) if spec.key in open_ended else "ignore" for spec in schema.fields}
         kinds, _ = read_in_parts({key: kind for key, kind in forced.items() if key in here})
         table = open_table(data, kinds=kinds, missing=self._missing(), weights=weights)
         try:
@@ -494,12 +494,12 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         return united_schema(schema, other, words)
 
 
-def _known(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:
+def _read_labels(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:
     if y is None or (isinstance(y, str) and inputs.is_table(X)):
         return None, None, y, []
     if isinstance(y, np.ndarray) and y.dtype.kind == "f" and not np.isnan(y).any():
         return None, None, None, [NOT_USED]  # not coded: these numbers need not be labels
-    names, codes = inputs.labels_with_weight(y, data, weights)
+    names, codes = inputs.code_weighted_classes(y, data, weights)
     whole = len(names) > 2 and all(isinstance(name, (int, np.integer)) and name is not True for name in names)
     if whole and names[0] == -1:
         # scikit-learn's sign for a row without a label; next to a single other number, -1 is a class.

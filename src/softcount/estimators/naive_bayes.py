@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
-from softcount.estimators.base import declared_like, progress
+from softcount.estimators.base import declare_like, progress
 from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
@@ -105,19 +105,19 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     ) -> Fitted:
         """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
         self._check_settings()
-        X = inputs.opened(from_engine(X, self._missing()), self._missing())
-        y = inputs.default_target(X) if y is None else y
+        X = inputs.open_file(from_engine(X, self._missing()), self._missing())
+        y = inputs.find_default_target(X) if y is None else y
         if y is None:
             raise DataError(NO_CLASSES)
-        data = inputs.checked(self, X, reset=earlier is None)
+        data = inputs.check_rows(self, X, reset=earlier is None)
         target = y if isinstance(y, str) and inputs.is_table(X) else None
-        weights = inputs.weights_of(sample_weight, data)
-        found, codes = (None, None) if target is not None else inputs.labels_with_weight(y, data, weights)
+        weights = inputs.read_weights(sample_weight, data)
+        found, codes = (None, None) if target is not None else inputs.code_weighted_classes(y, data, weights)
         if found is not None and not parts:
             refuse_many_numbers(found)
         plan = self._class_plan(target)
-        name = inputs.name_of_labels(y, data, plan.declared)
-        data, weights, codes = inputs.without_zeros(data, weights, codes)
+        name = inputs.find_label_name(y, data, plan.declared)
+        data, weights, codes = inputs.drop_zero_weights(data, weights, codes)
         known = earlier or KnownColumns(self._forced(plan.declared, data, target))
         plan = replace(plan, declared=known.declared or plan.declared)
         forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
@@ -132,7 +132,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             inputs.remember_columns(self, table, data)
         self._training = None
         with progress(self, plan, "unlabelled rows") as watched, runner_of(self, table) as runner:
-            request = replace(self._request(watched, found, parts), seed=seed_of(self.random_state))
+            request = replace(self._request(watched, found, parts), seed=draw_seed(self.random_state))
             table, request = request.settle(table, runner, evaluated=request.ensemble)
             try:
                 fitted = request.learn(table, runner)
@@ -163,7 +163,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_ = fitted
-        self.classes_ = inputs.class_array(fitted.classes or [])
+        self.classes_ = inputs.make_class_array(fitted.classes or [])
 
     @property
     def notes_(self) -> list[str]:  # type: ignore[override]  # declared as what it shows, though a property there too
@@ -211,11 +211,11 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             return self
         if classes is not None and set(np.asarray(classes).tolist()) != set(self.classes_.tolist()):
             raise DataError("`classes` is not what it was at the first call of partial_fit. Give the same, or none.")
-        more = self._more(X, y, sample_weight)
+        more = self._learn_more(X, y, sample_weight)
         unknown = [c for c in more.classes or [] if c not in set(self.fitted_.classes or [])]
         if unknown:
             raise DataError(
-                f"class {plain_class(unknown[0])!r} was not there at the first call of partial_fit. "
+                f"class {to_plain(unknown[0])!r} was not there at the first call of partial_fit. "
                 "Name every class in `classes`."
             )
         self.fitted_ = faded(self.fitted_, more.counts.rows, half_life)
@@ -225,21 +225,21 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
         missing = [c for c in fitted.classes or [] if c not in classes]
         if missing:
-            raise DataError(f"class {plain_class(missing[0])!r} is in y but not in `classes`.")
+            raise DataError(f"class {to_plain(missing[0])!r} is in y but not in `classes`.")
         return with_classes(fitted, classes, self._class_plan(fitted.target))
 
-    def _more(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """A model of further rows, whose counts can be added to those of this one."""
-        X = inputs.opened(inputs.checked(self, X, reset=False), self._missing())
+        X = inputs.open_file(inputs.check_rows(self, X, reset=False), self._missing())
         schema, leaves = self.fitted_.schema, self.fitted_.model.leaves
-        here = inputs.known_columns(X)
-        forced = {spec.key: inputs.kind_in(spec) for spec in schema.fields if not here or spec.key in here}
+        here = inputs.list_columns(X)
+        forced = {spec.key: inputs.find_kind(spec) for spec in schema.fields if not here or spec.key in here}
         blocks = [leaf.columns for leaf in leaves if leaf.family.facts.needs_levels]
         ticks = [spec.key for spec in schema.used if spec.kind.coded and BLANK in spec.levels]
         known_levels = {key for block in (*blocks, ticks) for key in block if key in forced}
         levels = {key: schema[key].levels for key in known_levels}
         guessed = {spec.key for spec in schema.fields if not spec.declared}
-        known = KnownColumns(forced, guessed, levels, declared_like(leaves))
+        known = KnownColumns(forced, guessed, levels, declare_like(leaves))
         return self._learn(X, y, sample_weight, parts=True, earlier=known)
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
@@ -294,7 +294,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         array([1., 1.])
         """
         check_is_fitted(self)
-        gone = self._more(X, y, sample_weight)
+        gone = self._learn_more(X, y, sample_weight)
         refuse_unknown_words(self.fitted_.schema, gone.schema)
         self._join(gone, -1.0, growing(self.fitted_.schema))
         return self
@@ -314,7 +314,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         .. [2] B. Zadrozny and C. Elkan (2002). "Transforming classifier scores into accurate multiclass probability
            estimates". Proceedings of the 8th ACM SIGKDD Conference, 694-699.
         """
-        y = inputs.labels_from(X, y)
+        y = inputs.take_labels(X, y)
         joint = self._answer(X, Fitted.log_joint)
         self._keep(calibrate_on_rows(self.fitted_, joint, list(y), sample_weight, method))
         return self
@@ -451,10 +451,10 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         if engine_holding(X) is not None:
             predicted, y = answers_and_labels(self.predict(X), X, y)
         else:
-            X = inputs.opened(X, self._missing())
-        y = inputs.labels_to_score(X, inputs.default_target(X) if y is None else y, self.classes_)
+            X = inputs.open_file(X, self._missing())
+        y = inputs.check_labels(X, inputs.find_default_target(X) if y is None else y, self.classes_)
         predicted = self.predict(X) if predicted is None else predicted
-        return inputs.accuracy(predicted, y, sample_weight)
+        return inputs.compute_accuracy(predicted, y, sample_weight)
 
     def evaluate(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, class_prior: Any = None) -> Evaluation:
         """Compute figures of the predictions on labelled rows, which should be rows the model has not learned from.
@@ -477,7 +477,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> found.accuracy, round(found.log_loss, 3)
         (1.0, 0.288)
         """
-        return evaluate_rows(self._scored(X, y, sample_weight, class_prior), self.class_prior_)
+        return evaluate_rows(self._score_rows(X, y, sample_weight, class_prior), self.class_prior_)
 
     def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
         """Rank rows by the probability of one class and count the class in parts of equal size.
@@ -507,7 +507,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         1    0.0
         Name: lift, dtype: float64
         """
-        parts, held = check_whole("parts", parts, 1), self._scored(X, y, None, None)
+        parts, held = check_whole("parts", parts, 1), self._score_rows(X, y, None, None)
         if of is None and len(self.classes_) != 2:
             raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
         place = find_rarer_class(held) if of is None else decisions.place_of(self._names(), of, "of")
@@ -552,28 +552,28 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """
         rate, wanted = read_rate(precision, recall)
         check_whole("folds", folds, 2)
-        held, names = self._held_out(X, y, folds, sample_weight)
+        held, names = self._hold_out(X, y, folds, sample_weight)
         return choose_threshold(held, decisions.place_of(names, of, "of"), of, rate, wanted)
 
-    def _scored(self, X: Any, y: Any, sample_weight: Any, class_prior: Any) -> ScoredRows:
+    def _score_rows(self, X: Any, y: Any, sample_weight: Any, class_prior: Any) -> ScoredRows:
         check_is_fitted(self)
         proba = None
         if engine_holding(X) is not None:
             proba, y = answers_and_labels(self.predict_proba(X, class_prior), X, y)
         else:
-            X = inputs.opened(X, self._missing())
-            y = inputs.labels_from(X, y)
+            X = inputs.open_file(X, self._missing())
+            y = inputs.take_labels(X, y)
         known = [value for value in list(y) if not (value is None or value != value)]
         inputs.refuse_other_labels(np.array(known, dtype=object) if known else np.array([]), self.classes_)
         labels = find_classes(y, self._names())
         proba = self.predict_proba(X, class_prior) if proba is None else proba
-        return match_labels(proba, labels, inputs.filled_weights(sample_weight, len(labels)))
+        return match_labels(proba, labels, inputs.fill_weights(sample_weight, len(labels)))
 
-    def _held_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
+    def _hold_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
         """What models of the other folds say of the rows of each, which have no weight there; and the classes."""
-        X = inputs.opened(X, self._missing())
-        found, codes = inputs.labels_of(inputs.labels_from(X, y), X)
-        weights, names = inputs.filled_weights(sample_weight, len(codes)), found.tolist()
+        X = inputs.open_file(X, self._missing())
+        found, codes = inputs.code_classes(inputs.take_labels(X, y), X)
+        weights, names = inputs.fill_weights(sample_weight, len(codes)), found.tolist()
         rows = np.flatnonzero((codes >= 0) & (weights > 0))
         if len(rows) < folds or len(np.unique(codes[rows])) < 2:
             raise DataError(f"{folds} folds need as many labelled rows at least, of two classes or more.")
@@ -696,7 +696,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Seed of the rows.
         """
         n_samples = check_whole("n_samples", n_samples, 2)
-        return decisions.estimate_best_error(self._fitted, n_samples, inputs.generator(random_state))
+        return decisions.estimate_best_error(self._fitted, n_samples, inputs.make_generator(random_state))
 
     def to_logistic(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, penalty: float = 1.0) -> Self:
         """Fit a logistic regression on the features of this naive Bayes, starting at its weights.
@@ -731,10 +731,10 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         self._fitted.scorer.check_logistic()
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
-        X = inputs.opened(X, self._missing())
-        data, weights = inputs.checked(self, X, reset=False), inputs.weights_of(sample_weight, X)
+        X = inputs.open_file(X, self._missing())
+        data, weights = inputs.check_rows(self, X, reset=False), inputs.read_weights(sample_weight, X)
         plain = replace(self.fitted_, scorer=Scorer())
-        codes = inputs.codes_among(X, y, self._names(), every=True)
+        codes = inputs.code_labels_among(X, y, self._names(), every=True)
         table = plain.table(data, labels=codes, weights=weights)
         with Threads(self.n_jobs) as threads:
             found = fit_logistic(plain, table, threads, float(penalty))
@@ -825,13 +825,13 @@ class NaiveBayes(ClassEstimator):
             raise DataError("weights='columns' is learned from held-out rows itself: leave calibration out.")
 
 
-def seed_of(random_state: Any) -> int:
+def draw_seed(random_state: Any) -> int:
     """A seed: 0 for None, an integer as it is, a draw from a generator."""
     if random_state is None or isinstance(random_state, Integral):
         return int(random_state or 0)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def plain_class(name: Any) -> Any:
+def to_plain(name: Any) -> Any:
     """A class as Python writes it: 1 rather than np.int64(1)."""
     return name.item() if isinstance(name, np.generic) else name

@@ -159,18 +159,18 @@ class BayesNet(EmEstimator, TableEstimator):
         """The table, what the node of the class is called, and its levels where they came as labels."""
         if sparse.issparse(X):
             raise DataError("a network does not take a sparse matrix. Give X.toarray().")
-        data = inputs.opened(inputs.checked(self, X, reset=True), self._missing())
+        data = inputs.open_file(inputs.check_rows(self, X, reset=True), self._missing())
         column = y if isinstance(y, str) and inputs.is_table(X) else None
-        weights = inputs.weights_of(sample_weight, data)
-        classes, codes = (None, None) if y is None or column else inputs.labels_with_weight(y, data, weights)
+        weights = inputs.read_weights(sample_weight, data)
+        classes, codes = (None, None) if y is None or column else inputs.code_weighted_classes(y, data, weights)
         if classes is not None:
             refuse_many_numbers(classes)
-        data, weights, codes = inputs.without_zeros(data, weights, codes)
+        data, weights, codes = inputs.drop_zero_weights(data, weights, codes)
         declared = read_kinds(self.kinds)
         if declared.auto or declared.all_auto:
             raise DataError("kinds: a network's densities are not chosen by their rows ('auto'). Say which they are.")
-        forced = {key: kind for key, kind in inputs.declared_kinds(data).items() if key != column} | declared.forced
-        levels = {key: own for key, own in self._prior_levels().items() if key in inputs.known_columns(data)}
+        forced = {key: kind for key, kind in inputs.read_kinds_of(data).items() if key != column} | declared.forced
+        levels = {key: own for key, own in self._prior_levels().items() if key in inputs.list_columns(data)}
         opening = partial(
             open_table, data, levels=levels, missing=self._missing(), target=column, labels=codes, weights=weights
         )
@@ -185,7 +185,7 @@ class BayesNet(EmEstimator, TableEstimator):
         inputs.remember_columns(self, table, data)
         target = column
         if y is not None and column is None:
-            name = inputs.name_of_labels(y, data, declared)
+            name = inputs.find_label_name(y, data, declared)
             target = name or apart(CLASS, list(map(str, table.keys)))
         return table, target, classes
 
@@ -215,7 +215,7 @@ class BayesNet(EmEstimator, TableEstimator):
         self.fitted_ = fitted
         self._training = None
         if fitted.target is not None and fitted.target in fitted.levels:
-            self.classes_ = inputs.class_array(list(fitted.levels[fitted.target]))
+            self.classes_ = inputs.make_class_array(list(fitted.levels[fitted.target]))
 
     def _search_settings(self) -> network_fit.SearchSettings:
         return network_fit.SearchSettings(
@@ -287,7 +287,7 @@ class BayesNet(EmEstimator, TableEstimator):
             more = self._count(X, y, sample_weight)
             self._keep(self._estimate(self.fitted_.net, self.fitted_.counts + more))
             return self
-        inputs.checked(self, X, reset=False)
+        inputs.check_rows(self, X, reset=False)
         return self._add(self._fit_alike(X, y, sample_weight).fitted_)
 
     def merge(self, other: BayesNet) -> Self:
@@ -352,15 +352,15 @@ class BayesNet(EmEstimator, TableEstimator):
     def _count(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """What rows add to the counts of the network as it is."""
         fitted = self._fitted
-        data = inputs.checked(self, X, reset=False)
-        if y is None and fitted.target is not None and fitted.target in inputs.known_columns(X):
+        data = inputs.check_rows(self, X, reset=False)
+        if y is None and fitted.target is not None and fitted.target in inputs.list_columns(X):
             y = fitted.target
         codes = None if y is None else self._label_codes(y, X)
-        table = fitted.table(data, labels=codes, weights=inputs.weights_of(sample_weight, data))
+        table = fitted.table(data, labels=codes, weights=inputs.read_weights(sample_weight, data))
         return fitted.count(table)
 
     def _label_codes(self, y: Any, X: Any) -> np.ndarray:
-        labels = inputs.labels_from(X, y)
+        labels = inputs.take_labels(X, y)
         known = {str(level): place for place, level in enumerate(self.classes_.tolist())}
         found = [-1 if is_missing(label) else known.get(str(label)) for label in labels]
         if None in found:
@@ -830,9 +830,9 @@ class BayesNet(EmEstimator, TableEstimator):
 
     # -- whole tables
 
-    def _closed(self, X: Any) -> Table:
+    def _read_rows(self, X: Any) -> Table:
         fitted = self._fitted
-        return fitted.table(inputs.checked(self, X, reset=False))
+        return fitted.table(inputs.check_rows(self, X, reset=False))
 
     def _of(self, of: Key | None) -> Key:
         target = of if of is not None else self._fitted.target
@@ -858,7 +858,7 @@ class BayesNet(EmEstimator, TableEstimator):
         """
         node = self._of(of)
         if self._fitted.is_number(node) or node in self._fitted.net.cuts:
-            return self._fitted.means(self._closed(X), node)
+            return self._fitted.means(self._read_rows(X), node)
         chosen = self.predict_proba(X, node).argmax(axis=1)
         if node == self._fitted.target:
             return np.asarray(self.classes_[chosen])
@@ -873,7 +873,7 @@ class BayesNet(EmEstimator, TableEstimator):
         ndarray of shape (n_rows, n_categories)
             Probabilities in the order of `classes_`, or of `levels_[of]`.
         """
-        table = self._closed(X)
+        table = self._read_rows(X)
         found = self._fitted.proba(table, of=self._of(of))
         inputs.warn_of_unseen(table)
         return found
@@ -887,7 +887,7 @@ class BayesNet(EmEstimator, TableEstimator):
         ndarray of shape (n_rows,)
             Log-probabilities in nats.
         """
-        return self._fitted.score_rows(self._closed(X))
+        return self._fitted.score_rows(self._read_rows(X))
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -900,7 +900,7 @@ class BayesNet(EmEstimator, TableEstimator):
         """
         if y is None or self._fitted.target is None:
             return super().score(X, None, sample_weight)
-        return inputs.accuracy(self.predict(X), inputs.labels_to_score(X, y, self.classes_), sample_weight)
+        return inputs.compute_accuracy(self.predict(X), inputs.check_labels(X, y, self.classes_), sample_weight)
 
     @row_by_row
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
@@ -920,9 +920,9 @@ class BayesNet(EmEstimator, TableEstimator):
         DataFrame
             A line for each row, a column for each node.
         """
-        table = self._closed(X)
+        table = self._read_rows(X)
         found = self._fitted.explain(table, against, of=self._of(of))
-        levels = inputs.class_array(list(self._fitted.levels[self._of(of)]))
+        levels = inputs.make_class_array(list(self._fitted.levels[self._of(of)]))
         return self._result(arrow_table(found.columns(self._fitted, levels)), X)
 
     @row_by_row
@@ -934,7 +934,7 @@ class BayesNet(EmEstimator, TableEstimator):
         ndarray of shape (n_rows,)
             Scores in nats; larger is more anomalous.
         """
-        return self._fitted.anomaly_scores(self._closed(X))
+        return self._fitted.anomaly_scores(self._read_rows(X))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
         """Return the most anomalous rows.
@@ -951,7 +951,7 @@ class BayesNet(EmEstimator, TableEstimator):
             and what each node adds to the score.
         """
         check_whole("n, the number of rows,", n, 0)
-        found = surprises(self._fitted, self._closed(X))
+        found = surprises(self._fitted, self._read_rows(X))
         names = list(labels(found).values())
         parts = np.stack(list(found.values()), axis=1)
         score = parts.sum(axis=1)
@@ -987,9 +987,9 @@ class BayesNet(EmEstimator, TableEstimator):
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
             Rows to compare with those of the fit.
         """
-        fitted = self._recorded()
+        fitted = self._complete_record()
         if X is None:
             return report.make_report(fitted, None, redact)
         before = fitted.record.table
-        summary = summarise(self._closed(X).chunks(), fitted.schema, before)
+        summary = summarise(self._read_rows(X).chunks(), fitted.schema, before)
         return report.make_report(fitted, (summary, "the table given"), redact)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from softcount.errors import DataError
-from softcount.estimators.inputs import frame_library, is_table
+from softcount.estimators.inputs import find_library, is_table
 from softcount.families.base import name_or_family
 from softcount.fitted.fitted import FittedTable
 from softcount.sources.frames import ArrowSource, arrow_column, columns_source, frame_source, number_of, source_columns
@@ -43,8 +43,8 @@ def frame_like(X: Any, table: Any, rows: Any = None) -> Any:
     With `rows`, the places of rows in X or a slice, a pandas DataFrame gets their index.
     """
     X = X[0] if isinstance(X, (list, tuple)) and X else X
-    if rows is None or frame_library(X) != "pandas":
-        return as_frame(table, frame_library(X))
+    if rows is None or find_library(X) != "pandas":
+        return as_frame(table, find_library(X))
     return as_frame(table, "pandas", X.index[rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)])
 
 
@@ -67,7 +67,7 @@ def as_frame(table: Any, library: str | None, index: Any = None) -> Any:
 
 def arrow_of(result: Any) -> Any:
     """A result in any type of frame as an Arrow table; the index is left out."""
-    library = frame_library(result)
+    library = find_library(result)
     if library == "pandas":
         return pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
     return result.to_arrow() if library == "polars" else result
@@ -76,7 +76,7 @@ def arrow_of(result: Any) -> Any:
 # -- how the columns of a model were read
 
 
-def kinds_of(fitted: FittedTable) -> dict[Key, Any]:
+def list_kinds(fitted: FittedTable) -> dict[Key, Any]:
     """Column or block -> what `kinds` takes for it: a family by its name, or itself if it has settings."""
     kinds: dict[Key, Any] = {key: name_or_family(family) for key, family in fitted.column_families.items()}
     order = {spec.key: place for place, spec in enumerate(fitted.schema.fields)}
@@ -115,7 +115,7 @@ def _columns(key: Key) -> tuple[Key, ...]:
 # -- cells of files
 
 
-def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _read_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text that spells numbers as numbers, unless a number would be written differently (01067)."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
@@ -136,13 +136,13 @@ def _typed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
-def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
+def fill_cells(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
     """X with the fills put in; an array, a pandas or polars frame, an Arrow table or a mapping like the one given.
 
     If the model knows columns by name and X by position, or the reverse, they are in the `order` of the model.
     """
     if not is_table(X):
-        return _filled_array(X, {order.index(key): found for key, found in fills.items() if key in order})
+        return _fill_array(X, {order.index(key): found for key, found in fills.items() if key in order})
     source = _memory_columns(X)
     if len(source.keys) == len(order) and not set(source.keys) & set(order):
         places = {key: source.keys[place] for place, key in enumerate(order)}
@@ -154,11 +154,11 @@ def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
                 out.insert(out.shape[1], key, values)
                 continue
             at = source.keys.index(key)
-            out.isetitem(at, _filled_series(out.iloc[:, at].copy(), rows, values))
+            out.isetitem(at, _fill_series(out.iloc[:, at].copy(), rows, values))
         return out
     columns = dict(zip(source.keys, source.table.columns, strict=True))
     for key, (rows, values) in fills.items():
-        columns[key] = filled_arrow(key, columns.get(key), rows, values)
+        columns[key] = fill_arrow(key, columns.get(key), rows, values)
     if isinstance(X, dict):
         theirs = dict(zip(source.keys, X, strict=True))
         return {theirs.get(key, key): column.to_pylist() for key, column in columns.items()}
@@ -166,19 +166,19 @@ def filled(X: Any, fills: Fills, order: Sequence[Key]) -> Any:
     # pandas' own note of the types would turn a filled 4.3 back into a whole number, or fail to.
     notes = {name: note for name, note in (source.table.schema.metadata or {}).items() if name != b"pandas"}
     table = table.replace_schema_metadata(notes or None)
-    return type(X)(table) if hasattr(X, "with_columns") else as_frame(table, frame_library(X))
+    return type(X)(table) if hasattr(X, "with_columns") else as_frame(table, find_library(X))
 
 
-def _filled_array(X: Any, fills: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def _fill_array(X: Any, fills: Mapping[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     out = X.toarray() if hasattr(X, "toarray") else np.array(X, copy=True)
     if any(values.dtype == object for _, values in fills.values()) and out.dtype.kind != "O":
         out = out.astype(object)
     for key, (rows, values) in fills.items():
-        out[rows, key] = _like_cells(values, out[:, key]) if out.dtype.kind == "O" else values
+        out[rows, key] = _match_cells(values, out[:, key]) if out.dtype.kind == "O" else values
     return out
 
 
-def _like_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
+def _match_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
     """Fills of the type of the other cells: numbers become text among text, and text numbers among numbers."""
     known = [cell for cell in cells if cell is not None and cell == cell]  # NaN is missing
     text = any(isinstance(cell, str) for cell in known)
@@ -194,10 +194,10 @@ def _like_cells(values: np.ndarray, cells: Iterable[Any]) -> np.ndarray:
     return values
 
 
-def _filled_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+def _fill_series(column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     """A pandas column with the fills: of its own type if that can hold them, else of objects."""
     kind = str(column.dtype)
-    values = _like_cells(values, np.delete(column.to_numpy(dtype=object), rows))
+    values = _match_cells(values, np.delete(column.to_numpy(dtype=object), rows))
     whole = values.dtype.kind in "iu"
     if (column.dtype.kind in "iu" or kind.startswith(("Int", "UInt"))) and not whole:
         column = column.astype("Float64" if kind[0] in "IU" else float)
@@ -235,13 +235,13 @@ def as_arrow_type(column: Any, kind: Any) -> Any:
     return column.cast(kind)
 
 
-def filled_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+def fill_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> Any:
     """An Arrow column with the fills: of its own type if that can hold them, else of theirs, else text."""
     if column is None:
         return arrow_column(key, list(values))
     own, cells = column.type, column.to_pylist()
     coded = pa.types.is_dictionary(own)
-    fills = arrow_column(key, list(_like_cells(values, np.delete(np.array(cells, dtype=object), rows))))
+    fills = arrow_column(key, list(_match_cells(values, np.delete(np.array(cells, dtype=object), rows))))
     plain = own.value_type if coded else own
     wider = pa.types.is_integer(plain) and pa.types.is_floating(fills.type)
     for kind in (*([] if wider else [plain]), fills.type, pa.large_string()):
@@ -275,6 +275,7 @@ def _memory_columns(X: Any) -> ArrowSource:
     if is_table(X):
         source = X.source if isinstance(X, Table) else open_table(X).source
         cells = source_columns(source, source.keys)
-        return ArrowSource(pa.table([_typed(column) for column in cells.values()], names=list(labels(cells).values())))
+        names = list(labels(cells).values())
+        return ArrowSource(pa.table([_read_numbers(column) for column in cells.values()], names=names))
     array = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)

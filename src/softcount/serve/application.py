@@ -160,7 +160,7 @@ class Guard:
         """The reason to refuse a request: a foreign page in a local browser can send one, but cannot name this host."""
         headers = [(name, value.decode("latin-1")) for name, value in scope["headers"]]
         hosts = [value for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not (ANY in self.hosts or host_in(hosts[0]) in self.hosts):
+        if len(hosts) != 1 or not (ANY in self.hosts or find_host(hosts[0]) in self.hosts):
             return Refused(421, "this server has another name. Use a host name that it was started with.")
         try:
             same = all(urlsplit(value).netloc == hosts[0] for name, value in headers if name == b"origin")
@@ -169,10 +169,10 @@ class Guard:
         return None if same else Refused(403, "the request comes from a page of another origin.")
 
 
-def host_in(header: str) -> str:
+def find_host(header: str) -> str:
     """The host of a Host header, without its port.
 
-    >>> host_in("LOCALHOST:8000"), host_in("[::1]:80"), host_in("a.b")
+    >>> find_host("LOCALHOST:8000"), find_host("[::1]:80"), find_host("a.b")
     ('localhost', '::1', 'a.b')
     """
     try:
@@ -188,7 +188,7 @@ def refusal(refused: Refused) -> Response:
     return Response(body, refused.status, closing, "application/json")
 
 
-async def whole_body(request: Request, limits: Limits, room: Room) -> bytes:
+async def read_body(request: Request, limits: Limits, room: Room) -> bytes:
     """The body of a request, unless it is too long or too slow, or the server holds too many others."""
     headers = request.headers
     too_long = Refused(413, f"the body has more than {limits.body:,} bytes. Send fewer rows at a time.")
@@ -249,7 +249,7 @@ class Served(Struct, dict=True):
     async def answer(self, request: Request, method: str) -> Response:
         """The response of a method of the model to the rows in the body."""
         model = self.model(request)
-        body = await whole_body(request, self.limits, self.room)
+        body = await read_body(request, self.limits, self.room)
         lane = self.quick if len(body) <= QUICK else self.long
         patience = Patience(self.limits.working)
 

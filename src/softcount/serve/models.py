@@ -17,11 +17,11 @@ from msgspec import to_builtins
 import softcount
 from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
-from softcount.estimators.inputs import unseen_note
+from softcount.estimators.inputs import describe_unseen
 from softcount.estimators.k_means import KMeans
 from softcount.fitted.fitted import fitted_table
 from softcount.run.local import Runner
-from softcount.serve.protocol import MOST_CELLS, InferRequest, InferResponse, Refused, Tensor, finite
+from softcount.serve.protocol import MOST_CELLS, InferRequest, InferResponse, Refused, Tensor, clip
 from softcount.sources import wording
 from softcount.table import Table
 from softcount.table.cell_forms import parse_cell
@@ -88,7 +88,7 @@ class ServedClasses(ServedModel):
         self.inputs = []
         for name, spec in used:
             text = spec.kind is Kind.TEXT
-            datatype = "FP64" if spec.kind.numeric else "BYTES" if text else datatype_of(spec.levels)
+            datatype = "FP64" if spec.kind.numeric else "BYTES" if text else find_datatype(spec.levels)
             self.inputs.append(Tensor(name, datatype))
         self.groups = list(fitted.names)
         self.outputs = [tensor for tensor, _ in self._tensors(np.zeros(0, int), np.zeros((0, len(self.groups))))]
@@ -100,7 +100,7 @@ class ServedClasses(ServedModel):
         return InferResponse(self._tensors(proba.argmax(axis=1), proba), self._note(request, table))
 
     def _tensors(self, chosen: np.ndarray, proba: np.ndarray) -> list[tuple[Tensor, Sequence[Any]]]:
-        datatype, number = datatype_of(self.groups), len(self.groups)
+        datatype, number = find_datatype(self.groups), len(self.groups)
         return [
             (Tensor(LABEL, datatype), self._class_names(chosen)),
             (Tensor(PROBABILITIES, "FP64", (-1, number)), proba.ravel().tolist()),
@@ -108,7 +108,7 @@ class ServedClasses(ServedModel):
         ]
 
     def _class_names(self, places: np.ndarray) -> list[Any]:
-        names = self.groups if datatype_of(self.groups) != "BYTES" else [str(name) for name in self.groups]
+        names = self.groups if find_datatype(self.groups) != "BYTES" else [str(name) for name in self.groups]
         return [names[place] for place in places.tolist()]
 
     def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
@@ -117,11 +117,11 @@ class ServedClasses(ServedModel):
             found = self.fitted.explain(table, run=runner.map)
         parts = found.named(self.fitted)
         cells = np.stack(list(parts.values()), axis=1)
-        datatype, names = datatype_of(self.groups), list(parts)
+        datatype, names = find_datatype(self.groups), list(parts)
         tensors: list[tuple[Tensor, Sequence[Any]]] = [
             (Tensor(LABEL, datatype), self._class_names(found.chosen)),
             (Tensor("against", datatype), self._class_names(found.against)),
-            (Tensor("contributions", "FP64", (-1, len(names))), [finite(cell) for cell in cells.ravel().tolist()]),
+            (Tensor("contributions", "FP64", (-1, len(names))), [clip(cell) for cell in cells.ravel().tolist()]),
             (Tensor("columns", "BYTES", (len(names),)), names),
         ]
         return InferResponse(tensors, self._note(request, table))
@@ -158,7 +158,7 @@ class ServedClasses(ServedModel):
         """Notes about unseen categories in the rows, and about columns that were not sent."""
         absent = [tensor.name for tensor in self.inputs if tensor.name not in request.cells]
         parts = [f"not sent, taken as missing: {wording.and_others(absent)}"] if absent else []
-        seen = unseen_note(table)
+        seen = describe_unseen(table)
         return "; ".join(parts + ([seen] if seen else []))
 
 
@@ -178,7 +178,7 @@ class ServedCentres(ServedModel):
         rows = np.stack([self._numbers(tensor.name, request.cells.get(tensor.name)) for tensor in self.inputs], axis=1)
         nearest, _ = self.found.assign(rows, runner)  # type: ignore[arg-type]  # whatever runs work
         far = self.found.distances(rows, runner)  # type: ignore[arg-type]
-        cells = (nearest.tolist(), [finite(cell) for cell in far.ravel().tolist()])
+        cells = (nearest.tolist(), [clip(cell) for cell in far.ravel().tolist()])
         return InferResponse(list(zip(self.outputs, cells, strict=True)))
 
     def _numbers(self, name: str, cells: list[Any] | None) -> np.ndarray:
@@ -191,13 +191,13 @@ class ServedCentres(ServedModel):
         return np.array(cells, dtype=float)
 
 
-def datatype_of(values: Sequence[Any]) -> str:
+def find_datatype(values: Sequence[Any]) -> str:
     """The datatype of levels or classes; mixed types are sent as text."""
     types = {type(value) for value in values}
     return PLAIN.get(types.pop(), "BYTES") if len(types) == 1 else "BYTES"
 
 
-def served(path: str) -> ServedModel:
+def open_served(path: str) -> ServedModel:
     """The model of a file, ready to serve. Raises an error if a server cannot serve it."""
     estimator = softcount.load(path)
     if isinstance(estimator, KMeans):
@@ -220,7 +220,7 @@ def learn_class() -> str:
     return f"Learn one with a class: {how}"
 
 
-def served_by_name(paths: Sequence[str]) -> dict[str, ServedModel]:
+def open_by_name(paths: Sequence[str]) -> dict[str, ServedModel]:
     """The models of files, by the names of the files without their endings."""
     found: dict[str, ServedModel] = {}
     files: dict[str, str] = {}
@@ -229,5 +229,5 @@ def served_by_name(paths: Sequence[str]) -> dict[str, ServedModel]:
         if name in files:
             raise DataError(f"{files[name]} and {path} would both be called {name!r}. Rename one of the files.")
         files[name] = path
-        found[name] = served(path)
+        found[name] = open_served(path)
     return found

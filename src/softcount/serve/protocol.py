@@ -145,7 +145,7 @@ def write_response(model: str, request: InferRequest, response: InferResponse) -
     return msgspec.json.encode({key: value for key, value in document.items() if value is not None})
 
 
-def finite(number: float) -> float:
+def clip(number: float) -> float:
     """The number, or the largest one for infinity, which JSON cannot hold."""
     return max(-LARGEST, min(LARGEST, number))
 

@@ -66,7 +66,7 @@ KEPT_ALIVE, LAST_ANSWERS = 75, 10
 """Seconds that an idle connection is kept, and that answers have to finish after a shutdown was requested."""
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A socket at an address; port 0 is any that is free."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -78,7 +78,7 @@ def listening(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def address_of(listener: socket.socket) -> str:
+def find_address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
