@@ -19,7 +19,7 @@ from networks.plain_numbers import drawn_and_fitted
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators.network import BayesNet
 from softcount.files import read, write
-from softcount.models import numeric_parts
+from softcount.models import block_stack
 from softcount.models.stacks import Kernels
 
 
@@ -153,7 +153,7 @@ def test_a_start_of_another_shape_is_refused() -> None:
 
 
 def test_too_many_configurations_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numeric_parts, "MOST_NUMBERS", 7)
+    monkeypatch.setattr(block_stack, "MOST_NUMBERS", 7)
     with pytest.raises(DataError, match=r"'?x'?, '?y'?.*'?g'?.*2 configurations"):
         BayesNet([("x", "y"), ("g", "y")]).fit(numbers())
 

@@ -40,9 +40,9 @@ from softcount.fitted.conditions import (
 from softcount.fitted.derived_columns import with_derived
 from softcount.fitted.fitted import FittedTable, register_fitted
 from softcount.fitted.network_rows import anomaly_scores, explain_rows, level_number
+from softcount.models.block_stack import NumberPart
 from softcount.models.network import Net, NetRows, levels_of
 from softcount.models.nodes import Imagined, Node
-from softcount.models.numeric_parts import NumberPart
 from softcount.models.stacks import Kernels, Stack
 from softcount.networks.elimination import ROOM
 from softcount.networks.network import Network
@@ -131,32 +131,22 @@ def _share_within(net: Net, key: Key, condition: Condition) -> np.ndarray:
 
 
 class NumberNode(Struct, frozen=True):
-    """A numeric node: the index of its leaf, and its position `want` in that leaf."""
+    """A numeric node: its leaf by index, and its position `want` in the stack of that leaf.
+
+    `scope` holds the discrete nodes that the leaf depends on.
+    """
 
     fitted: FittedNet
+    node: Node
     leaf: int
     want: int
-
-    @property
-    def stack(self) -> Stack:
-        return self.fitted.net.stacks[self.leaf]
-
-    @property
-    def compiled(self) -> Any:
-        return self.fitted.compiled[1][self.leaf]
-
-    @property
-    def node(self) -> Node:
-        return self.stack.nodes[self.want]
+    stack: Stack
+    compiled: Any
+    scope: tuple[int, ...]
 
     @property
     def _public(self) -> Own:
         return self.node.family.public(self.fitted.estimates[self.node.key], self.node.setting)
-
-    @property
-    def scope(self) -> tuple[int, ...]:
-        """The discrete nodes that its leaf depends on."""
-        return self.fitted.net.parents_of_leaves[self.leaf]
 
     def means(self, data: Any) -> np.ndarray:
         """Return (rows x configurations) expected values given the other numbers of the leaf; one row if all agree."""
@@ -376,7 +366,8 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         for leaf, own in enumerate(self.net.stacks):
             for want, node in enumerate(own.nodes):
                 if node.key == of:
-                    return NumberNode(self, leaf, want)
+                    scope = self.net.parents_of_leaves[leaf]
+                    return NumberNode(self, node, leaf, want, own, self.compiled[1][leaf], scope)
         raise DataError(f"{of!r} is not a number of this network.")
 
     def is_number(self, of: Key) -> bool:

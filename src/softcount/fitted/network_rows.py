@@ -16,9 +16,9 @@ from softcount.errors import DataError
 from softcount.fitted.classes import Anomaly
 from softcount.fitted.conditions import Levels, impossible
 from softcount.fitted.explain import Explanation, runner_up
+from softcount.models.block_stack import NumberPart
 from softcount.models.network import NetRows, levels_of
 from softcount.models.nodes import Node
-from softcount.models.numeric_parts import NumberPart
 from softcount.networks.queries import Evidence
 from softcount.networks.sampling import Estimate, gibbs, weigh_samples
 from softcount.table import Table

@@ -17,8 +17,8 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.base import Assign, Model, register_model
+from softcount.models.block_stack import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.nodes import Node, Nodes, Params
-from softcount.models.numeric_parts import NumberPart, joined_numbers, own_groups, refuse_too_many
 from softcount.models.stacks import Kernels, Stack
 from softcount.models.star import end_to_end, rows_of, stack_apart
 from softcount.networks.expected_counts import Expected, IncompleteRows
