@@ -25,7 +25,7 @@ from softcount.core.special import mixed
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
 from softcount.learn.prepare import LABELLED_FLOOR, Tallied, on_task, recoded_chunks, tallied
-from softcount.learn.record import Plan, cells_of, plug
+from softcount.learn.record import Plan, cells_of
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import HeldRows, Rows, Runner
@@ -288,7 +288,7 @@ def _complete_fold(model: ClassModel, folded: Sequence[Folded], fold: int, plan:
     reached, imagined = run_labelled_em(model, HeldRows(chunks, runner), plan, runner)
     counts = model.nodes.unstacked(reached.counts)
     if plan.estimate != "predictive":
-        return _estimate_seen(model, counts, imagined.using(plug(plan.how)), reached.params)
+        return _estimate_seen(model, counts, imagined.using(plan.em_how), reached.params)
     return _estimate_seen(model, counts, imagined)
 
 

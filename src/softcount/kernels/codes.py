@@ -1,4 +1,4 @@
-"""Counting and scoring of coded columns and sparse rows, all groups side by side."""
+"""Counting and scoring of coded columns, sparse rows and sequences, all groups side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels.jit import register_jitable
+from softcount.kernels.jit import jit, register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, store_part
 from softcount.kernels.posterior import put_posterior
 from softcount.kernels.reference import check_labels
@@ -298,3 +298,45 @@ def _count_labelled_bags(
         group = np.uintp(labels[i])
         for j in range(indptr[i], indptr[i + 1]):
             out[np.uintp(ids[j]), group] += weight * counts[j]
+
+
+# -- neighbouring codes of sequences
+
+TABLES = 4
+"""Number of tables over which steps are spread, so that a count does not wait for the previous one in the same cell."""
+
+
+@jit()
+def count_neighbours(codes: np.ndarray, base: int) -> np.ndarray:
+    """Count pairs of consecutive codes as (lanes x pairs), ignoring the borders of sequences."""
+    tables = np.zeros((TABLES, base * base), np.int64)
+    n = len(codes)
+    lane = (n - 1) // TABLES
+    first, second, third, fourth = tables[0], tables[1], tables[2], tables[3]
+    a, b, c, d = np.int64(codes[0]), np.int64(codes[lane]), np.int64(codes[2 * lane]), np.int64(codes[3 * lane])
+    for at in range(1, lane + 1):
+        p, q = np.int64(codes[at]), np.int64(codes[lane + at])
+        r, s = np.int64(codes[2 * lane + at]), np.int64(codes[3 * lane + at])
+        first[a * base + p] += 1
+        second[b * base + q] += 1
+        third[c * base + r] += 1
+        fourth[d * base + s] += 1
+        a, b, c, d = p, q, r, s
+    for at in range(4 * lane + 1, n):
+        first[np.int64(codes[at - 1]) * base + np.int64(codes[at])] += 1
+    return tables
+
+
+@jit()
+def count_neighbours_weighted(
+    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, base: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return weighted counts of codes, and of pairs within each sequence."""
+    alone, pairs = np.zeros(base), np.zeros((base, base))
+    for which in range(len(weights)):
+        weight = weights[which]
+        for at in range(starts[which], starts[which + 1]):
+            alone[codes[at]] += weight
+            if at > starts[which]:
+                pairs[codes[at - 1], codes[at]] += weight
+    return alone, pairs

@@ -18,12 +18,12 @@ def count_pairs(
     """
     if len(codes) < WORTH_COMPILING:
         return pairs_in_numpy(codes, starts, weights, base)
-    from softcount.kernels.pair_tables import pair_table, weighted_pair_table
+    from softcount.kernels.codes import count_neighbours, count_neighbours_weighted
 
     starts = np.ascontiguousarray(starts, dtype=np.int64)
     if weights is None:
         # Count all pairs, then subtract those across the borders of sequences.
-        pairs = pair_table(codes, base).sum(axis=0).reshape(base, base).astype(np.float64)
+        pairs = count_neighbours(codes, base).sum(axis=0).reshape(base, base).astype(np.float64)
         between = np.unique(starts[1:-1])  # an empty sequence has the same start as the next one
         between = between[(between > 0) & (between < len(codes))]
         across = np.bincount(codes[between - 1].astype(np.int64) * base + codes[between], minlength=base * base)
@@ -31,7 +31,7 @@ def count_pairs(
         alone[int(codes[0])] += 1
         pairs -= across.reshape(base, base)
     else:
-        alone, pairs = weighted_pair_table(codes, starts, np.asarray(weights, dtype=np.float64), base)
+        alone, pairs = count_neighbours_weighted(codes, starts, np.asarray(weights, dtype=np.float64), base)
     return _without_gaps(alone, pairs)
 
 

@@ -14,23 +14,14 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import ROOT, concatenate
 from softcount.errors import DataError
-from softcount.learn import correlated_columns
+from softcount.learn import correlated_columns, record
 from softcount.learn.em import run_em
 from softcount.learn.how_many import LEAST_ROWS, MOST_GROUPS, SMALL_TOL, EMSearch
 from softcount.learn.initialise import Sketch, draw_memberships, nearest_members, seeds, start_params
 from softcount.learn.mixture import Maker, Starts, fit_prepared
 from softcount.learn.prepare import Prepared, prepare, spikes, starved
 from softcount.learn.prepare import sizes as sizes_of
-from softcount.learn.record import (
-    Learned,
-    Plan,
-    Stop,
-    Trial,
-    bic,
-    cheeseman_stutz,
-    complete_evidence,
-    memberships_entropy,
-)
+from softcount.learn.record import Learned, Plan, Trial
 from softcount.learn.search import Race, best_of_each
 from softcount.models.base import ClassModel, Problem, expected
 from softcount.models.batched import SideBySide
@@ -42,7 +33,7 @@ from softcount.table.column_summary import MOST_COMPARED, deal_repeats
 
 TRIES = 2
 """Pairs of seeds from which each class is split."""
-SPLIT_STOP = Stop(max_iter=8, tol=1e-4)
+SPLIT_STOP = record.Stop(max_iter=8, tol=1e-4)
 LEAST_SHARE = 1e-3
 """Rows lighter than this, relative to the heaviest row of a class, are ignored when the class is split."""
 
@@ -101,7 +92,7 @@ def merge_classes(fitted: Learned, groups: int) -> Maker:
     def height(first: int, second: int) -> float:
         """Return the log marginal likelihood of the rows of two classes as one class."""
         rows = met[first] if first == second else met[first] + met[second]
-        return complete_evidence(fitted.model, imagined, fitted.estimates, rows, leaves_only=True)
+        return record.complete_evidence(fitted.model, imagined, fitted.estimates, rows, leaves_only=True)
 
     def loss(pair: tuple[int, int]) -> float:
         return height(pair[0], pair[0]) + height(pair[1], pair[1]) - height(*pair)
@@ -139,10 +130,10 @@ class Pair(Struct, frozen=True):
             if ends[-1].interrupted:
                 raise KeyboardInterrupt
         best = max(ends, key=lambda reached: reached.objective)
-        both = cheeseman_stutz(model, imagined, best.params, best.counts, known=2)
+        both = record.cheeseman_stutz(model, imagined, best.params, best.counts, known=2)
         params = start_params(self.one, self.imagined[0], rows, np.ones((ready.n_rows, 1)))
         counts = expected(self.one, params, [self.one.prepare(rows.chunk, base=False)], self.runner)
-        alone = cheeseman_stutz(self.one, self.imagined[0], params, counts, known=1)
+        alone = record.cheeseman_stutz(self.one, self.imagined[0], params, counts, known=1)
         return both - alone, model.memberships(ready, model.compile(best.params))[:, 1]
 
 
@@ -334,9 +325,9 @@ class ClassSearch(EMSearch):
         model, imagined, params = fitted.model, fitted.imagined, fitted.estimates
         counts = model.nodes.stacked(fitted.counts)
         height, size = counts.log_likelihood, fitted.n_parameters
-        short = bic(height, size, counts.rows)
-        undecided = memberships_entropy(model, params, self.prepared.ready, self.runner)
-        evidence = cheeseman_stutz(model, imagined, params, counts, len(self.prepared.named or ()))
+        short = record.bic(height, size, counts.rows)
+        undecided = record.memberships_entropy(model, params, self.prepared.ready, self.runner)
+        evidence = record.cheeseman_stutz(model, imagined, params, counts, len(self.prepared.named or ()))
         reached = int(sound(fitted).sum())
         return Trial(classes, height, size, short, short + 2 * undecided, evidence, cv, reached)
 

@@ -15,7 +15,7 @@ from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
 from softcount.families.setting import NumberFacts, facts_of_numbers
-from softcount.learn.record import Plan, plug, retyping
+from softcount.learn.record import Plan, retyping
 from softcount.models.nodes import Node, node_hyper
 from softcount.models.stacks import one_hot
 from softcount.run.local import Runner
@@ -179,7 +179,7 @@ def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bo
     if rows is None:
         return table, plan
     plans = {x.key: x for x in table.plans}
-    how, prior = plug(plan.how), plan.prior if isinstance(plan.prior, (int, float)) else 1.0
+    how, prior = plan.em_how, plan.prior if isinstance(plan.prior, (int, float)) else 1.0
     found = {}
     for key, families in plan.declared.undecided(table.schema).items():
         numbers = rows.numbers(key, table.schema, known_classes)

@@ -37,6 +37,8 @@ Ten steps of a million parameters took 200 MB and more time than the steps, with
 classes took 19 plain steps or 44 with extrapolation.
 """
 SAMPLED = 50_000
+ALL_TRUSTED = np.ones(1, dtype=bool)
+"""The marks of a single set of parameters that trusts its steps."""
 
 
 class Anderson:
@@ -119,61 +121,6 @@ class Anderson:
         )
         if self.points is not None:
             self.points, self.steps = change(self.points, 0.0), change(self.steps, 0.0)
-
-
-class Extrapolation:
-    """Anderson acceleration of an EM run, with a prediction of the remaining gain."""
-
-    def __init__(self, problem: Problem) -> None:
-        size = sum(x.groups * x.width * (1 if x.alone else len(x.nodes)) for x in problem.nodes.bundles)
-        every = -(-size // SAMPLED) if size > MANY else 1
-        self.coordinates = Coordinates(problem.model, problem.imagined, every)
-        self.anderson = Anderson(1, MEMORY, exact=True)
-        self._slowness: deque[float] = deque(maxlen=RECENT)
-
-    def memory(self) -> Arrays:
-        kept = self.anderson
-        arrays = {"longest": kept.longest, "slow": np.array(self._slowness), "steps": kept.steps}
-        arrays |= {"turns": np.array(kept.turns), "moves": np.array(kept.moves)}
-        return arrays if kept.points is None else arrays | {"points": kept.points}
-
-    def remember(self, arrays: Arrays) -> None:
-        kept = self.anderson
-        self._slowness.extend(arrays["slow"].tolist())
-        kept.longest, kept.steps, kept.points = arrays["longest"], arrays["steps"], arrays.get("points")
-        kept.turns, kept.moves = list(arrays["turns"]), list(arrays["moves"])
-        kept.trusted = np.ones(1, dtype=bool)
-        kept.known = [np.ones(1, dtype=bool) for _ in kept.turns]
-
-    def add_map(self, here: Params, mapped: Params) -> None:
-        point, weights = self.coordinates.vector(here)[None], self.coordinates.weights(here)[None]
-        self.anderson.add(point, self.coordinates.vector(mapped) - point, weights, np.ones(1, dtype=bool))
-        if self.anderson.stretch[0] > 0:
-            self._slowness.append(max(float(self.anderson.stretch[0]), 1.0))
-
-    @property
-    def ready(self) -> bool:
-        return self.coordinates.whole and bool(self.anderson.ready[0])
-
-    def gain_left(self, sure: float) -> float:
-        """Return the predicted remaining gain, given that of the next step; infinite while the steps still grow.
-
-        In a direction in which a step covers the share s of the way, the whole way gains 1 / s times as much.
-        """
-        shrinking = self._slowness and self.anderson.turns and self.anderson.stretch[0] > 0
-        return sure * max(self._slowness) if shrinking else np.inf
-
-    def leap(self, like: Params) -> Params:
-        return self.coordinates.params(self.anderson.ends[0], like)
-
-    def taken(self) -> None:
-        self.anderson.lengthen(np.ones(1, dtype=bool))
-
-    def refused(self) -> None:
-        """Forget all but the last step, because the earlier ones misled."""
-        self.anderson.longest = np.maximum(self.anderson.longest / 2.0, 2.0)
-        for kept in (self.anderson.turns, self.anderson.moves, self.anderson.known):
-            kept.clear()
 
 
 # The state of an EM run, and the rules for its steps, its assignment of rows and its end.
@@ -319,41 +266,78 @@ class EMState:
 
 
 class Converging(EMState):
-    """Soft memberships until little is left to gain, with extrapolation if the plan accelerates."""
+    """Soft memberships until little is left to gain, with Anderson acceleration if the plan accelerates.
+
+    `slowness` holds how many times longer than a step the rest of the way was predicted to be, for the last steps.
+    """
 
     def __init__(self, problem: Problem, stop: Stop, watch: Watch | None = None, seed: int = 0) -> None:
         super().__init__(problem, stop, watch, seed)
-        self.maps, self.leaping, self.calm = Extrapolation(problem), stop.accelerate and not stop.half_steps, 0
+        self.leaping = stop.accelerate and not stop.half_steps
+        self.begin_extrapolation()
+
+    def begin_extrapolation(self) -> None:
+        bundles = self.problem.nodes.bundles
+        size = sum(x.groups * x.width * (1 if x.alone else len(x.nodes)) for x in bundles)
+        every = -(-size // SAMPLED) if size > MANY else 1
+        self.coordinates = Coordinates(self.problem.model, self.problem.imagined, every)
+        self.anderson = Anderson(1, MEMORY, exact=True)
+        self.slowness: deque[float] = deque(maxlen=RECENT)
+        self.calm = 0
 
     def little_left(self, mapped: Params, sure: float) -> bool:
-        """Return whether the run has converged, relative to the objective without the units of columns."""
+        """Return whether the run has converged, relative to the objective without the units of columns.
+
+        In a direction in which a step covers the share s of the way, the whole way gains 1 / s times as much. Nothing
+        is predicted while the steps still grow.
+        """
         free = self.counts.log_likelihood - self.units
-        self.maps.add_map(self.params, mapped)
-        left = 0.0 if sure <= NOTHING * max(1.0, abs(free)) else self.maps.gain_left(sure)
+        point, weights = self.coordinates.vector(self.params)[None], self.coordinates.weights(self.params)[None]
+        self.anderson.add(point, self.coordinates.vector(mapped) - point, weights, ALL_TRUSTED)
+        stretch = float(self.anderson.stretch[0])
+        if stretch > 0:
+            self.slowness.append(max(stretch, 1.0))
+        shrinking = self.slowness and self.anderson.turns and stretch > 0
+        left = sure * max(self.slowness) if shrinking else np.inf
+        if sure <= NOTHING * max(1.0, abs(free)):
+            left = 0.0
         self.calm = self.calm + 1 if self.stop.small(left, free) else 0
         return self.calm >= (IN_A_ROW if self.stop.small(DEEPER * left, free) else AT_MOST)
 
     def leaped(self, mapped: Params, sure: float) -> bool:
-        """Take the extrapolated step if it gains at least the certain gain of the plain step."""
-        if not (self.leaping and self.maps.ready):
+        """Take the extrapolated step if it gains at least the certain gain of the plain step.
+
+        Otherwise forget all but the last step, because the earlier ones misled.
+        """
+        anderson = self.anderson
+        if not (self.leaping and self.coordinates.whole and anderson.ready[0]):
             return False
         spare = NOTHING * max(1.0, abs(self.height))
-        params = self.maps.leap(mapped)
+        params = self.coordinates.params(anderson.ends[0], mapped)
         counts, height = self.seen(params)
         if height >= self.height + max(sure - spare, 0.0):
             self.arrive(params, counts, height)
-            self.maps.taken()
+            anderson.lengthen(ALL_TRUSTED)
             return True
         self.record(self.height)
-        self.maps.refused()
+        anderson.longest = np.maximum(anderson.longest / 2.0, 2.0)
+        for kept in (anderson.turns, anderson.moves, anderson.known):
+            kept.clear()
         return False
 
     def memory(self) -> Arrays:
-        return {"calm": np.array([self.calm]), **self.maps.memory()}
+        kept = self.anderson
+        arrays = {"calm": np.array([self.calm]), "slow": np.array(self.slowness), "longest": kept.longest}
+        arrays |= {"steps": kept.steps, "turns": np.array(kept.turns), "moves": np.array(kept.moves)}
+        return arrays if kept.points is None else arrays | {"points": kept.points}
 
     def remember(self, arrays: Arrays) -> None:
+        kept = self.anderson
         self.calm = int(arrays["calm"][0])
-        self.maps.remember(arrays)
+        self.slowness.extend(arrays["slow"].tolist())
+        kept.longest, kept.steps, kept.points = arrays["longest"], arrays["steps"], arrays.get("points")
+        kept.turns, kept.moves = list(arrays["turns"]), list(arrays["moves"])
+        kept.trusted, kept.known = ALL_TRUSTED, [ALL_TRUSTED.copy() for _ in kept.turns]
 
 
 class HardAssignment(EMState):
@@ -426,7 +410,11 @@ def run_em(
     """
     stop = stop or Stop()
     seed = 0 if rng is None else int(rng.integers(2**62))
-    state = _run_of(stop)(problem, stop, watch, seed)
+    if stop.assign == "soft":
+        kind = EMState if stop.tol == 0 else Converging if stop.finish is None else Finished
+    else:
+        kind = DrawnAssignment if stop.assign == "drawn" else HardAssignment
+    state = kind(problem, stop, watch, seed)
     with one_blas_thread():
         start, log = problem.nodes.held(params, problem.imagined), problem.log
         saved = None if log is None else log.begin_run(start, (stop, seed))
@@ -451,14 +439,6 @@ def run_em(
     return state.result()
 
 
-def _run_of(stop: Stop) -> type[EMState]:
-    if stop.assign != "soft":
-        return DrawnAssignment if stop.assign == "drawn" else HardAssignment
-    if stop.tol == 0:
-        return EMState
-    return Converging if stop.finish is None else Finished
-
-
 # Finishing with L-BFGS: if EM is slow, the gradient of the log-likelihood gives the last digits.
 
 NEAR = 1e-6
@@ -481,7 +461,8 @@ class Finished(Converging):
         self.stop = replace(stop, tol=max(stop.tol, NEAR))
         while not self.over:
             self.step()
-        self.stop, self.calm, self.maps = stop, 0, Extrapolation(self.problem)
+        self.stop = stop
+        self.begin_extrapolation()
         if self.converged:
             self.converged = False
             run_lbfgs(self)

@@ -17,7 +17,7 @@ from softcount.learn import prepare
 from softcount.learn.how_many import LEAST_ROWS, SMALL_TOL, EMSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, given_params, pin_known
 from softcount.learn.mixture import Starts, as_learned, refuse_more_named
-from softcount.learn.record import Learned, Plan, Trial, bic, cheeseman_stutz, plug, retyping
+from softcount.learn.record import Learned, Plan, Trial, bic, cheeseman_stutz, retyping
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
@@ -202,9 +202,7 @@ class StateTask(Struct, frozen=True, eq=False):
             heavier = [part.heavier(factor) for part in some]
             ground = Problem(self.model, problem.imagined, heavier, self.runner, False)
         search = Search(problem, ground, self.plan, partial(self.degenerate, imagined))
-        tries = [[make] for make in makes]
-        rngs = [np.random.default_rng(0) for _ in tries]
-        found = search.best_of(tries) if racing else search.each_of(tries, rngs)
+        found = search.best_of([[make] for make in makes]) if racing else search.each_of(makes)
         return found, imagined.using(self.plan.how)
 
     def imagined(self) -> Imagined:
@@ -218,7 +216,7 @@ class StateTask(Struct, frozen=True, eq=False):
         arrays = dict(self.steps.whole.arrays)
         arrays |= {key: Twofold.of(np.zeros((1, len(self.model.nodes[key].setting.levels)))) for key in own}
         hypers = self.model.nodes.hypers(replace(self.steps.whole, arrays=arrays), {**own, **leaves})
-        return Imagined(hypers, plug(self.plan.how))
+        return Imagined(hypers, self.plan.em_how)
 
     def _makes(self, imagined: Imagined) -> list[Make]:
         init = self.starts.init

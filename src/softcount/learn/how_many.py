@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from softcount.errors import DataWarning, warn
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import Prepared
-from softcount.learn.record import Learned, Plan, Trial, plug
+from softcount.learn.record import Learned, Plan, Trial
 from softcount.run.local import Runner
 from softcount.run.progress import best_so_far
 
@@ -116,7 +116,8 @@ class EMSearch(NumberSearch):
         """Return the plan of trials: the user's plan, but with tolerance `tol` and at most `most` steps."""
         stop = self.plan.stop
         stop = replace(stop, tol=max(stop.tol, tol) if stop.tol else 0.0, max_iter=min(stop.max_iter, most))
-        return replace(self.plan, estimate=plug(self.plan.estimate), stop=stop)
+        estimate = "mean" if self.plan.estimate == "predictive" else self.plan.estimate
+        return replace(self.plan, estimate=estimate, stop=stop)
 
     def chosen(self) -> Learned:
         """Fit the best number to convergence. The result includes the table of all trials.

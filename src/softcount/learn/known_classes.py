@@ -15,24 +15,11 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
 from softcount.families import How, Hyper
 from softcount.families import Params as Own
+from softcount.learn import record
 from softcount.learn.em import run_em
 from softcount.learn.initialise import count_open, holding
 from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recoded_chunks, weight_lift, with_blanks
-from softcount.learn.record import (
-    EMRun,
-    FitRecord,
-    Learned,
-    Plan,
-    absent,
-    cells_of,
-    degenerate_notes,
-    em_facts,
-    em_note,
-    plug,
-    retyping,
-    state_notes,
-    stopped_notes,
-)
+from softcount.learn.record import EMRun, FitRecord, Learned, Plan
 from softcount.models.align import (
     aligned,
     chosen_notes,
@@ -56,11 +43,11 @@ from softcount.table.schema import Key, Schema
 def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
     try:
-        return retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        return record.retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
     except InfiniteSums:
         # Cells are infinite, or too far from the first ones: read again, checking each, to name it or count anew.
-        wider = retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
-        return retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        wider = record.retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
+        return record.retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
 
 
 class InfiniteSums(DataError):
@@ -84,7 +71,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
             + remedies.either("To find classes, use Mixture.", "To find classes, leave out --target.")
         )
     groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
-    cells = cells_of(table)
+    cells = record.cells_of(table)
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
@@ -96,7 +83,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     notes += [
         f"column {key!r}: a prior of {prior:.4g} has the highest marginal likelihood." for key, prior in chosen.items()
     ]
-    params = estimate_params(model, counts, imagined.using(plug(plan.how)))
+    params = estimate_params(model, counts, imagined.using(plan.em_how))
     hidden = what_is_hidden(table, model, plan)
     reached = None
     if hidden:
@@ -116,17 +103,17 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         check_reach(table, kept)
         reached, imagined = run_labelled_em(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        notes.append(em_note(hidden, reached))
+        notes.append(record.em_note(hidden, reached))
     if table.unknown_labels:
         notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
-    if plan.estimate == "predictive" or plan.how != plug(plan.how):
+    if plan.estimate == "predictive" or plan.how != plan.em_how:
         params = estimate_params(model, counts, imagined)
-    notes += state_notes(model, params, imagined, names)
+    notes += record.state_notes(model, params, imagined, names)
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
-        missing=absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
-        **em_facts(reached, plan, counts),
+        missing=record.absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
+        **record.em_facts(reached, plan, counts),
     )  # fmt: skip
 
 
@@ -185,7 +172,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
     own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
     needing = [leaf for leaf in model.leaves if leaf.family.facts.needs_classes]
     decided = {leaf.key: node_hyper(leaf, own[leaf.key], counts.arrays[leaf.key]) for leaf in needing}
-    first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plug(plan.how))
+    first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plan.em_how)
     params = estimate_params(model, counts, first)
     everything = expected(model, params, ready, runner)
     if np.isneginf(everything.log_likelihood):
@@ -196,7 +183,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
     # Hidden weights of rows are found slowly: 40 rows of a student column took 378 plain steps.
     weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
-    problem = Problem(model, imagined.using(plug(plan.how)), ready, runner)
+    problem = Problem(model, imagined.using(plan.em_how), ready, runner)
     reached = run_em(problem, params, stop, plan.watching())
     if lift != 1.0:
         trace = [height / lift for height in reached.trace]
@@ -271,10 +258,10 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
     imagined = imagine_classes(model, counts, plan)
     missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
     estimates = estimate_params(model, counts, imagined)
-    before = state_notes(left.model, left.estimates, left.imagined, left.classes or [])
+    before = record.state_notes(left.model, left.estimates, left.imagined, left.classes or [])
     before += outgrown(left.notes, model.leaves)
     notes = [note for note in left.notes if note not in before]
-    more = state_notes(model, estimates, imagined, classes)
+    more = record.state_notes(model, estimates, imagined, classes)
     more += chosen_notes(left.schema, right.schema, merged=grow is None)
     more += missing_notes(right.notes) if sign > 0 else []
     notes += [note for note in more if note not in notes]
@@ -350,7 +337,7 @@ def step_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner, step: flo
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     kept = old if half_life is not None else 1.0
     missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
-    more = degenerate_notes(model, params, imagined)
+    more = record.degenerate_notes(model, params, imagined)
     own = [STEPWISE]
     own += [CHOSEN_EARLY] if learned.selection is not None else []
     own += [faded_note(half_life)] if half_life is not None else []
@@ -371,11 +358,11 @@ def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
     counts, imagined = model.nodes.unstacked(reached.counts), problem.imagined.using(plan.how)
     last = plan.estimate == "predictive"
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined) if last else reached.params
-    more = [*stopped_notes(reached, plan), *degenerate_notes(model, params, imagined)]
+    more = [*record.stopped_notes(reached, plan), *record.degenerate_notes(model, params, imagined)]
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=batch.missing, agreed=None,
         undecided=None, record=FitRecord(), interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
-        notes=[*_lasting(learned), *more], **em_facts(reached, plan, counts),
+        notes=[*_lasting(learned), *more], **record.em_facts(reached, plan, counts),
     )  # fmt: skip
 
 
@@ -394,10 +381,10 @@ def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     whole = {key: array.sum(0, keepdims=True) for key, array in counts.arrays.items() if key is not ROOT}
     found = model.nodes.hypers(replace(counts, arrays={**whole, ROOT: shares}), {ROOT: root, **priors})
-    return holding(model, Imagined(found, plug(plan.how)), plan.fixed)
+    return holding(model, Imagined(found, plan.em_how), plan.fixed)
 
 
 def _lasting(learned: Learned) -> list[str]:
-    before = degenerate_notes(learned.model, learned.estimates, learned.imagined)
+    before = record.degenerate_notes(learned.model, learned.estimates, learned.imagined)
     said = (STEPWISE, CHOSEN_EARLY, FADED)
     return [note for note in learned.notes if not note.startswith(said) and note not in before]

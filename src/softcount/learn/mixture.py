@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, warn
-from softcount.learn import initialise
+from softcount.learn import initialise, record
 from softcount.learn.em import run_em
 from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
-from softcount.learn.record import EMRun, Learned, Plan, absent, degenerate_notes, em_facts, plug, stopped_notes
+from softcount.learn.record import EMRun, Learned, Plan
 from softcount.learn.search import SCOUTS, SMALL, Race, RaceSearch, Search, SearchResult
 from softcount.models.align import aligned
 from softcount.models.base import ClassModel, Problem, with_weight
@@ -98,15 +98,15 @@ def as_learned(
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     notes = [
         *prepared.notes, *notes,
-        *stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
+        *record.stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
         *search_notes(found, plan, all_rounded(model)),
-        *degenerate_notes(model, params, imagined),
+        *record.degenerate_notes(model, params, imagined),
     ]  # fmt: skip
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,
-        estimate=plan.estimate, missing=absent(model, counts, prepared.table),
+        estimate=plan.estimate, missing=record.absent(model, counts, prepared.table),
         agreed=(found.agreed, found.tried), named=prepared.named, interrupted=found.interrupted,
-        half_steps=plan.stop.half_steps, **em_facts(found.best, plan, counts),
+        half_steps=plan.stop.half_steps, **record.em_facts(found.best, plan, counts),
     )  # fmt: skip
 
 
@@ -231,7 +231,7 @@ class Task(Struct, frozen=True, eq=False):
         if racing:
             return search.best_of(tries)
         children = np.random.SeedSequence(self._entropy).spawn(2 * len(tries))[len(tries) :]
-        return search.each_of(tries, [np.random.default_rng(child) for child in children])  # for drawn assignments
+        return search.each_of([own[0] for own in tries], list(map(np.random.default_rng, children)))
 
     def _together(
         self, imagined: Imagined, table: Problem, many: SideBySide, extra: Sequence[Maker]
@@ -287,7 +287,7 @@ class Task(Struct, frozen=True, eq=False):
         hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
         found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
         known |= {(key, prior): found[key] for key, prior in alike.items()}
-        return initialise.holding(model, Imagined(found, plug(plan.how)), plan.fixed)
+        return initialise.holding(model, Imagined(found, plan.em_how), plan.fixed)
 
     def problem(self, imagined: Imagined) -> Problem:
         return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)

@@ -14,22 +14,11 @@ from msgspec.structs import replace
 
 from softcount.core.counts import Counts
 from softcount.errors import DataError
-from softcount.learn.em import run_em
+from softcount.learn import record
 from softcount.learn.how_many import NumberSearch
 from softcount.learn.initialise import entropy
 from softcount.learn.prepare import check_reach, read_all
-from softcount.learn.record import (
-    Learned,
-    Plan,
-    Trial,
-    bic,
-    complete_evidence,
-    em_facts,
-    em_note,
-    plug,
-    retyping,
-    stopped_notes,
-)
+from softcount.learn.record import Learned, Plan, Trial
 from softcount.learn.search import Search, SearchResult
 from softcount.models.base import Problem
 from softcount.models.declare import DeclaredNet
@@ -66,7 +55,7 @@ def fit_network(
         found = _estimate(model, ready, priors_of(model), plan, starts, runner)
         return replace(found, notes=[*opened.all_notes, *settled.notes, *notes, *found.notes])
 
-    return retyping(table, fit, runner, known_classes=False)
+    return record.retyping(table, fit, runner, known_classes=False)
 
 
 def _estimate(
@@ -75,7 +64,7 @@ def _estimate(
     seen = reduce(add, [model.seen(part) for part in ready])
     incomplete = any(model.needs_em(part) for part in ready)
     shown = reduce(add, [model.seen(part, all_numbers=True) for part in ready]) if incomplete else seen
-    imagined = Imagined(model.nodes.hypers(shown, priors), plug(plan.how))
+    imagined = Imagined(model.nodes.hypers(shown, priors), plan.em_how)
     problem = Problem(model, imagined, ready, runner)
     reached, agreed, notes = None, None, list[str]()
     if incomplete:
@@ -83,7 +72,7 @@ def _estimate(
             result = _search(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        notes += [em_note("cells or nodes not seen", reached), *stopped_notes(reached, plan)]
+        notes += [record.em_note("cells or nodes not seen", reached), *record.stopped_notes(reached, plan)]
         notes += sampled_notes(model, ready)
     else:
         stacked = model.nodes.stacked(seen)
@@ -95,9 +84,9 @@ def _estimate(
         counts = Counts(seen.arrays, seen.rows, log_likelihood)
     notes += unseen_notes(model, counts)
     imagined = imagined.using(plan.how)
-    if plan.how != plug(plan.how):
+    if plan.how != plan.em_how:
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    facts = em_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
+    facts = record.em_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,  # type: ignore[arg-type]
         estimate=plan.estimate, interrupted=reached is not None and reached.interrupted, agreed=agreed, **facts,
@@ -115,10 +104,8 @@ def _search(problem: Problem, plan: Plan, starts: GraphStarts) -> SearchResult:
         rngs = [np.random.default_rng(seed) for seed in seeds]
         makes = [partial(draw_start, model, rows, problem.imagined, rng) for rng in rngs]
     search = Search(problem, problem, plan)
-    if len(makes) > 1 and plan.stop.tol > 0:
-        return search.best_of([[make] for make in makes])
-    reached = run_em(problem, makes[0](), plan.stop, plan.watching(1, 1))
-    return SearchResult(reached, 1, 1, 0, False, reached.interrupted)
+    racing = len(makes) > 1 and plan.stop.tol > 0
+    return search.best_of([[make] for make in makes]) if racing else search.each_of(makes[:1])
 
 
 # How many categories a hidden node has.
@@ -143,7 +130,7 @@ class LevelSearch(NumberSearch):
         self.fits[number] = found = self.fit(build=declared.build)
         height, size = found.counts.log_likelihood, found.n_parameters
         evidence = network_evidence(found) + lgamma(number + 1)
-        short = bic(height, size, found.counts.rows)
+        short = record.bic(height, size, found.counts.rows)
         self.trials[number] = Trial(number, height, size, short, np.nan, evidence, None, number)
 
 
@@ -169,7 +156,7 @@ def network_evidence(learned: Learned) -> float:
     """Return the log marginal likelihood of the rows: exact if they are complete, else by Cheeseman and Stutz."""
     nodes = learned.model.nodes
     counts = nodes.stacked(learned.counts)
-    whole = complete_evidence(learned.model, learned.imagined, learned.estimates, counts)
+    whole = record.complete_evidence(learned.model, learned.imagined, learned.estimates, counts)
     return whole + (learned.log_likelihood or 0.0) - nodes.completed(counts, learned.estimates)
 
 

@@ -133,10 +133,15 @@ class Plan(Struct, frozen=True):
 
     @property
     def how(self) -> How:
-        """How EM estimates: Jeffreys' and row priors have no mode and imply `mean`."""
+        """The estimate of the result: Jeffreys' and row priors have no mode and imply `mean`."""
         if self.estimate == "map" and isinstance(self.prior, str) and self.prior in NEVER_BELOW_ONE:
             return "mean"
         return self.estimate
+
+    @property
+    def em_how(self) -> How:
+        """The estimate during EM: predictive densities are computed at the end."""
+        return "mean" if self.how == "predictive" else self.how
 
 
 def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
@@ -153,15 +158,10 @@ def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, k
             table = table.widened(why)
 
 
-def plug(how: How) -> How:
-    """The estimate used during EM: predictive densities are computed at the end."""
-    return "mean" if how == "predictive" else how
-
-
 def em_facts(reached: EMRun | None, plan: Plan, counts: Counts) -> dict[str, Any]:
     if reached is None:
         return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
-    how = plug(plan.how)
+    how = plan.em_how
     names = {
         "ml": "log-likelihood",
         "map": "log-likelihood + log prior",

@@ -110,13 +110,14 @@ class Search(Struct, eq=False):
         best = best_run(self.runs)
         return self._result(best, self._ended(best, self.interrupted))
 
-    def each_of(self, starts: Sequence[Sequence[Make]], rngs: Sequence[np.random.Generator]) -> SearchResult:
-        """The best of these initialisations, every one run to its end."""
-        self.of, stop = len(starts), self.plan.stop
+    def each_of(self, makes: Sequence[Make], rngs: Sequence[np.random.Generator] | None = None) -> SearchResult:
+        """The best of these initialisations, every one run to its end. Drawn assignments use the generators."""
+        self.of, stop = len(makes), self.plan.stop
         with self._until_interrupted():
-            for number, (tries, rng) in enumerate(zip(starts, rngs, strict=True)):
+            for number, make in enumerate(makes):
                 self.tried += 1
-                reached = run_em(self.table, tries[0](), stop, self.plan.watching(number + 1, self.of), rng)
+                rng = None if rngs is None else rngs[number]
+                reached = run_em(self.table, make(), stop, self.plan.watching(number + 1, self.of), rng)
                 degenerate = self.judge(reached.params, reached.counts)
                 self.runs.append(StartRun(reached, self.table, number, stop.max_iter, frozenset({number}), degenerate))
                 if reached.interrupted:
