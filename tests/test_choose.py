@@ -21,7 +21,7 @@ from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.fitted import Fitted
 from softcount.learn import choose, how_many
 from softcount.learn.choose import FOLDS, ClassSearch, merge_classes, search_classes, split_classes
-from softcount.learn.how_many import MOST_GROUPS, PATIENCE, growing
+from softcount.learn.how_many import MOST_GROUPS, PATIENCE, grow
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import prepare
 from softcount.learn.record import Plan, Stop, Trial
@@ -212,7 +212,7 @@ def test_named_classes_stay_first_when_others_are_found() -> None:
 
 @given(st.integers(1, 40), st.integers(0, 60))
 def test_numbers_grow_by_at_most_half(least: int, more: int) -> None:
-    numbers = list(growing(least, least + more))
+    numbers = list(grow(least, least + more))
     assert numbers[0] == least and numbers[-1] == least + more and numbers == sorted(set(numbers))
     assert all(b - a <= max(1, a / 2) for a, b in pairwise(numbers))
 

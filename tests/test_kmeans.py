@@ -20,7 +20,7 @@ from softcount.kernels import bounded, nearest
 from softcount.learn.kmeans import fit, points
 from softcount.learn.kmeans import fit as learn
 from softcount.learn.kmeans.descend import Engine, KMeansStop, descend
-from softcount.learn.kmeans.points import FewRows, Points, descend_together, draw_different, in_order, plus_plus
+from softcount.learn.kmeans.points import FewRows, Points, descend_together, draw_different, plus_plus, sort_rows
 from softcount.run.local import Threads
 
 OPTIMA = [
@@ -614,7 +614,7 @@ def test_rows_that_differ_by_less_than_products_round_are_still_told_apart():
 def test_rows_are_sorted_and_told_apart_as_numpy_does(seed):
     rng = np.random.default_rng(seed)
     rows = rng.integers(-1, 2, (rng.integers(1, 40), rng.integers(1, 5))) * rng.choice([1.0, -0.0, 1e300])
-    order, first = in_order(rows)
+    order, first = sort_rows(rows)
     expected, counts = np.unique(rows + 0.0, axis=0, return_counts=True)
     np.testing.assert_array_equal(rows[order[first]], expected)
     np.testing.assert_array_equal(np.diff(np.append(np.flatnonzero(first), len(rows))), counts)

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 import softcount as sc
 from softcount.errors import DataError, DataWarning
 from softcount.fitted.fitted import Fitted
-from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, Sketch, far_from, link_rows, seeds, sketch
+from softcount.learn.initialise import INITS, SKETCH_ROWS, Measures, Sketch, far_from, link_rows, seeds, sketch_rows
 from softcount.learn.mixture import Starts, fit_groups, fit_prepared
 from softcount.learn.prepare import prepare
 from softcount.learn.record import Plan, Stop
@@ -45,7 +45,7 @@ def blobs(rows: int = 60, seed: int = 0) -> np.ndarray:
 
 
 def test_seeds_are_drawn_by_weight_times_squared_distance() -> None:
-    rows = sketch([chunk_of([[0.0], [1.0], [3.0], [7.0]], weights=[1.0, 2.0, 1.0, 4.0])])
+    rows = sketch_rows([chunk_of([[0.0], [1.0], [3.0], [7.0]], weights=[1.0, 2.0, 1.0, 4.0])])
     w = rows.weights
     law = {}
     for a in range(4):
@@ -62,7 +62,7 @@ def test_columns_that_share_a_width_are_compared_in_one_unit() -> None:
     """For spherical classes a column a hundred times as wide is a hundred times as far, whatever its deviation."""
     wide = np.random.default_rng(0).normal(size=(30, 3)) * [1.0, 100.0, 7.0]
     chunk = chunk_of(wide)
-    rows = sketch([chunk], Measures(in_one_unit=[[0, 1]]))
+    rows = sketch_rows([chunk], Measures(in_one_unit=[[0, 1]]))
     order = np.argsort(rows.chunk.reals[:, 0])
     given = wide[np.argsort(wide[:, 0])]
     steps, own = np.diff(rows.points[order], axis=0), np.diff(given, axis=0)
@@ -84,7 +84,7 @@ def test_spherical_classes_are_seeded_in_the_units_of_the_table() -> None:
 
 
 def test_known_rows_seed_their_own_classes() -> None:
-    rows = sketch([chunk_of([[0.0], [1.0], [3.0], [7.0]], labels=[-1, 1, -1, 0])])
+    rows = sketch_rows([chunk_of([[0.0], [1.0], [3.0], [7.0]], labels=[-1, 1, -1, 0])])
     labels = rows.chunk.labels
     for seed in range(20):
         chosen = seed_rows(rows, 3, seed)
@@ -97,8 +97,11 @@ def test_known_rows_seed_their_own_classes() -> None:
 def test_a_sketch_does_not_depend_on_order_or_repetition() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(3 * SKETCH_ROWS, 2))
-    plain, shuffled = sketch([chunk_of(values)]), sketch([chunk_of(p) for p in np.array_split(values[::-1], 3)])
-    twice = sketch([chunk_of(np.repeat(values, 2, axis=0))])
+    plain, shuffled = (
+        sketch_rows([chunk_of(values)]),
+        sketch_rows([chunk_of(p) for p in np.array_split(values[::-1], 3)]),
+    )
+    twice = sketch_rows([chunk_of(np.repeat(values, 2, axis=0))])
     np.testing.assert_array_equal(plain.chunk.reals, shuffled.chunk.reals)
     np.testing.assert_array_equal(plain.chunk.reals, twice.chunk.reals)
     np.testing.assert_array_equal(2 * plain.weights, twice.weights)
@@ -107,7 +110,7 @@ def test_a_sketch_does_not_depend_on_order_or_repetition() -> None:
 
 
 def test_a_small_sketch_is_the_whole_table() -> None:
-    rows = sketch([chunk_of([[1.0], [2.0], [1.0]]), chunk_of([[2.0], [np.nan]])])
+    rows = sketch_rows([chunk_of([[1.0], [2.0], [1.0]]), chunk_of([[2.0], [np.nan]])])
     assert rows.whole
     assert sorted(rows.weights) == [1.0, 2.0, 2.0]
 
@@ -136,7 +139,7 @@ def test_mixed_columns_with_holes_can_be_drawn_from(init: str) -> None:
 
 
 def test_ward_joins_what_is_near() -> None:
-    rows = sketch([chunk_of(blobs(20))])
+    rows = sketch_rows([chunk_of(blobs(20))])
     clusters = link_rows(rows, 3, np.random.default_rng(0))
     assert sorted(np.bincount(clusters)) == [20, 20, 20]
 

@@ -17,7 +17,7 @@ from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.learn.prepare import on_task
-from softcount.learn.record import Plan, retyping
+from softcount.learn.record import Plan, retry_wider
 from softcount.report.maps import save_maps
 from softcount.run.local import Runner, Threads, total
 from softcount.table import Chunk, Table
@@ -216,7 +216,7 @@ def neighbourhood_accuracy(
     shape = _check_shape(shape, len(table.schema.fields))
     near, split = find_neighbours(shape, radius), Split(folds, 0)
     with Threads(model.n_jobs) as threads:
-        found = retyping(table, lambda t: _count_correct(t, plan, threads, split, near, classes), threads)
+        found = retry_wider(table, lambda t: _count_correct(t, plan, threads, split, near, classes), threads)
     rows = float(found[-1].sum())
     return NeighbourhoodMap(found[:-1, 0].reshape(shape) / rows, float(found[-1].max() / rows), round(rows))
 

@@ -15,7 +15,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.learn.kmeans.fit import Centres, Wish, fit_rows
+from softcount.learn.kmeans.fit import Centres, KMeansOptions, fit_rows
 from softcount.run import workers as worker_parts
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.table import open_table
@@ -65,7 +65,7 @@ class MortalWorkers(Workers):
         return found
 
 
-def elsewhere(path: str, wish: Wish, workers: Workers | None = None) -> Centres:
+def elsewhere(path: str, wish: KMeansOptions, workers: Workers | None = None) -> Centres:
     table = open_table(path, kinds=dict.fromkeys(COLUMNS, "real"))
     with workers or Workers() as engine:
         rows = engine.encoded(table)
@@ -81,7 +81,7 @@ def test_centres_and_costs_are_those_of_one_machine(tmp_path: Path, rows: int, o
     table = cells(rows, offset)
     alone = sc.KMeans(4, random_state=0).fit(table).found_
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    found = elsewhere(written(tmp_path, table), Wish(4, seed=seed))
+    found = elsewhere(written(tmp_path, table), KMeansOptions(4, seed=seed))
     assert np.array_equal(found.frame.anchor, alone.frame.anchor)
     np.testing.assert_allclose(found.centres, alone.centres, rtol=1e-12)
     np.testing.assert_allclose(found.trace, alone.trace, rtol=1e-12)
@@ -95,7 +95,7 @@ def test_directions_are_those_of_one_machine(tmp_path: Path) -> None:
     table[5:9] = 0.0
     alone = sc.SphericalKMeans(3, random_state=0).fit(table).found_
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    found = elsewhere(written(tmp_path, table), Wish(3, seed=seed, unit=True))
+    found = elsewhere(written(tmp_path, table), KMeansOptions(3, seed=seed, unit=True))
     np.testing.assert_allclose(found.centres, alone.centres, rtol=1e-12)
     assert found.notes == alone.notes
 
@@ -104,7 +104,7 @@ def test_an_empty_cluster_gets_the_farthest_row_of_all_parts(tmp_path: Path) -> 
     table = cells(ROWS)
     start = np.concatenate([table[:2], np.full((2, 3), 1e3)])
     alone = sc.KMeans(4, init=start).fit(table).found_
-    found = elsewhere(written(tmp_path, table), Wish(4, init=start))
+    found = elsewhere(written(tmp_path, table), KMeansOptions(4, init=start))
     assert any("empty clusters" in note for note in alone.notes)
     assert found.notes == alone.notes
     np.testing.assert_allclose(found.trace, alone.trace, rtol=1e-12)
@@ -115,7 +115,7 @@ def test_a_hole_is_one_line_with_its_column_and_row(tmp_path: Path) -> None:
     table = cells(ROWS)
     table[2_500, 1] = np.nan
     with pytest.raises(DataError, match=r"column 'b', row 2501 is missing"):
-        elsewhere(written(tmp_path, table), Wish(4))
+        elsewhere(written(tmp_path, table), KMeansOptions(4))
 
 
 @pytest.mark.parametrize("kind", [sc.KMeans, sc.SphericalKMeans])
@@ -141,7 +141,7 @@ def test_workers_that_end_lose_nothing_that_their_host_has(
     (tmp_path / "shared").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "shared"))
     monkeypatch.setattr(worker_parts, "MOST_MAPPED", most)
-    path, wish = written(tmp_path, cells(ROWS)), Wish(4)
+    path, wish = written(tmp_path, cells(ROWS)), KMeansOptions(4)
     lasting, mortal = elsewhere(path, wish), elsewhere(path, wish, MortalWorkers(tmp_path))
     np.testing.assert_array_equal(mortal.centres, lasting.centres)
     assert mortal.inertia == lasting.inertia

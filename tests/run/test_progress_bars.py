@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cli.terminal import Terminal
-from softcount.run.progress import announce, progress_on, starts_told
+from softcount.run.progress import announce, progress_on, report_starts
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_phase_replaces_the_one_before(terminal: Terminal) -> None:
 
 def test_a_search_claims_no_share_of_its_work(terminal: Terminal) -> None:
     with progress_on(terminal) as tell:
-        starts_told(tell)(3, 4, 1, -10.0)
+        report_starts(tell)(3, 4, 1, -10.0)
     shown = last_frame(terminal)
     assert "3 of 4, iteration 1" in shown and "%" not in shown
 

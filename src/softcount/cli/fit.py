@@ -44,7 +44,7 @@ from softcount.models.declare import Declared
 from softcount.report.evaluation import summarize_evaluation
 from softcount.report.fit import FitOutcome, fit_page, fit_record, full_page
 from softcount.run.local import Threads
-from softcount.run.progress import Tell, interrupts_end, starts_told
+from softcount.run.progress import Tell, end_on_interrupt, report_starts
 from softcount.sources import wording
 from softcount.sources.bytestream import TextFile, recoded
 from softcount.table import Table
@@ -431,7 +431,7 @@ def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest
         unlabelled_weight=request.unlabelled_weight,
         stop=Stop(accelerate=True),
         target=request.target,
-        watch=starts_told(tell, "unlabelled rows") if known else starts_told(tell),
+        watch=report_starts(tell, "unlabelled rows") if known else report_starts(tell),
     )
     tried: dict[str, Any] = {"folds": request.folds, "holdout": request.holdout, "seed": request.seed}
     if not known:
@@ -459,7 +459,7 @@ def network_request(request: Request, kinds: Declared, table: Table, tell: Tell)
     prior, sample_size = (word, float(rows or 1)) if word == BDEU else (prior, 1.0)
     plan = Plan(
         declared=kinds, prior=prior, estimate=request.estimate, stop=Stop(accelerate=True), target=request.target,
-        watch=starts_told(tell),
+        watch=report_starts(tell),
     )  # fmt: skip
     return network.NetworkRequest(
         plan, request.net if graph is None else graph,
@@ -531,7 +531,7 @@ def learn_sequences(request: Request, output: str, tell: Tell) -> Learned:
             missing=request.form.missing or None, n_jobs=request.jobs, random_state=request.seed,
             checkpoint=request.checkpoint,
         )  # fmt: skip
-        model._watch, model._keep_checkpoint = starts_told(tell), True
+        model._watch, model._keep_checkpoint = report_starts(tell), True
         model.fit(sequences, request.target)
     return model.save, FitOutcome(model, len(sequences), output, request.data)
 
@@ -558,7 +558,7 @@ def interruptible() -> Iterator[None]:
 
     _handle_signals(numbers, interrupt)
     try:
-        with interrupts_end(False):
+        with end_on_interrupt(False):
             yield
     finally:
         _handle_signals(numbers, signal.default_int_handler)

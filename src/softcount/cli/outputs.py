@@ -23,7 +23,7 @@ from softcount.core.remedies import in_shell, without_password
 from softcount.core.scratch import reserve_room
 from softcount.errors import DataError, DataWarning, ModelFileError, SoftcountError, is_shortage
 from softcount.pictures.text import printable
-from softcount.run.progress import Tell, interrupts_end, progress_on
+from softcount.run.progress import Tell, end_on_interrupt, progress_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ ROW_WRITERS = {".parquet": write_parquet, ".pq": write_parquet}
 def run_command(command: Callable[[], None]) -> None:
     """Run a command with its streams prepared, remedies in the words of the shell, and Ctrl-C as an error."""
     reserve_room()
-    with in_shell(), prepared_streams(), interrupts_end():
+    with in_shell(), prepared_streams(), end_on_interrupt():
         command()
 
 

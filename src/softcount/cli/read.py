@@ -18,7 +18,7 @@ from softcount.cli.options import InputFormat, Request, TextUnit, find_name
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
 from softcount.families import FAMILIES
-from softcount.learn.record import Learned, retyping
+from softcount.learn.record import Learned, retry_wider
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.run.progress import READING, Tell, keep_quiet
@@ -98,7 +98,7 @@ def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
             rows = sum(threads.map(lambda task: task().n_rows, table.tasks()))
             return table.settle().schema, rows, table.missing, table.notes
 
-        return retyping(table, attempt, threads, known_classes=False)
+        return retry_wider(table, attempt, threads, known_classes=False)
 
 
 def open_data_source(data: str, form: InputFormat, progress: Progress) -> Any:
@@ -360,7 +360,7 @@ def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | N
         raise DataError(f"--by: {by!r} is the column itself. Name another one, whose categories divide the rows.")
     wanted = {key: "normal" if key == column else "categorical" if key == group else "ignore" for key in names.values()}
     with Threads(1) as threads:
-        chunks, settled = retyping(make_table(source, declare_kinds(wanted), form), _read_all, threads)
+        chunks, settled = retry_wider(make_table(source, declare_kinds(wanted), form), _read_all, threads)
     places = settled.schema.places
     values = np.concatenate([chunk.reals[:, places[column].slot] for chunk in chunks] or [np.zeros(0)])
     labels = None

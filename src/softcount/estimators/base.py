@@ -35,7 +35,7 @@ from softcount.models.declare import Declared
 from softcount.models.nodes import Node
 from softcount.pictures.inline_html import boxed
 from softcount.run.local import Threads
-from softcount.run.progress import progress_on, starts_told
+from softcount.run.progress import progress_on, report_starts
 from softcount.table import Contradiction, Table
 from softcount.table.schema import Key
 
@@ -172,7 +172,7 @@ document_methods(Estimator, {})
 def progress(estimator: Any, plan: Plan, what: str = "starts") -> Iterator[Plan]:
     """The plan of a fit; with `verbose` it shows a progress bar on a terminal."""
     with progress_on(sys.stderr) if estimator.verbose else nullcontext() as tell:
-        yield plan if tell is None else replace(plan, watch=starts_told(tell, what))
+        yield plan if tell is None else replace(plan, watch=report_starts(tell, what))
 
 
 scoring_plan: Any = LazyModule("softcount.export.scoring_plan")

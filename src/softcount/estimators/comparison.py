@@ -40,7 +40,7 @@ from softcount.evaluate.scores import Evaluation, evaluate_rows
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.pictures.inline_html import boxed, said_lines, small_table
 from softcount.run.local import Threads
-from softcount.run.progress import Tell, interrupts_end, keep_quiet
+from softcount.run.progress import Tell, end_on_interrupt, keep_quiet
 from softcount.sources.frames import refuse_elsewhere
 from softcount.table import Table, open_table
 from softcount.table.chunk import Chunk
@@ -556,7 +556,7 @@ def compare(
     return replace(compare_table(X, y, kinds, curve, folds, random_state), library=find_library(X))
 
 
-@interrupts_end()
+@end_on_interrupt()
 def compare_table(
     X: Any, y: Any, kinds: Mapping[Any, Any] | None, curve: bool, folds: int | None, seed: int, tell: Tell = keep_quiet
 ) -> Comparison:

@@ -20,7 +20,7 @@ from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.answers import drawn
 from softcount.fitted.fitted import Fitted
-from softcount.learn.initialise import around
+from softcount.learn.initialise import params_around
 from softcount.learn.record import Plan
 from softcount.models.declare import Declared, read_kinds
 from softcount.table import Table
@@ -174,7 +174,7 @@ class GaussianMixture(Mixture):
         if self.precisions_init is not None:
             given |= self._spreads("precisions_init", self.precisions_init, k, len(columns), inverse=True)
         shares = np.full(k, 1.0 / k) if self.weights_init is None else self.weights_init
-        return around({ROOT: shares} | self._by_column(given, columns))
+        return params_around({ROOT: shares} | self._by_column(given, columns))
 
     def _groups(self, start: Any) -> int | None:
         return len(self.means_init) if callable(start) else super()._groups(start)

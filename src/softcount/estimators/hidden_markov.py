@@ -35,7 +35,7 @@ from softcount.models.base import ClassModel, DeadEnd
 from softcount.models.declare import read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links
 from softcount.run.local import Threads
-from softcount.run.progress import progress_on, starts_told
+from softcount.run.progress import progress_on, report_starts
 from softcount.sequences import Sequences, open_sequences
 from softcount.table import code_labels
 from softcount.table.schema import Key, Kind, apart, labels
@@ -200,7 +200,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             progress_on(sys.stderr) if self.verbose and self._watch is None else nullcontext() as tell,
             nullcontext() if checkpoint is None else open_checkpoint(checkpoint) as log,
         ):
-            plan = replace(plan, watch=self._watch if tell is None else starts_told(tell), log=log)
+            plan = replace(plan, watch=self._watch if tell is None else report_starts(tell), log=log)
             rows, wanted = read_steps(sequences, table, plan, threads), self._n_states()
             starts = Starts(wanted or 1, self._start(), self.n_init, self.random_state)
             if wanted is None:

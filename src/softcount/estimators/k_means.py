@@ -26,9 +26,9 @@ from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import centres_document, centres_of
 from softcount.fitted.compare import NOTE, centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
-from softcount.learn.kmeans.fit import Centres, Wish, fit_kmeans, fit_rows, refuse_few, without_direction
+from softcount.learn.kmeans.fit import Centres, KMeansOptions, fit_kmeans, fit_rows, note_zeros, refuse_few
 from softcount.learn.kmeans.points import refuse_not_finite
-from softcount.run.local import Threads, joined
+from softcount.run.local import Threads, join_rows
 from softcount.sources.frames import engine_holding, text_column
 from softcount.sources.open_source import PartsSource
 from softcount.sources.wording import refuse_unknown
@@ -155,7 +155,7 @@ class KMeans(
                 refuse_not_finite(kept, names, threads)
                 directed = np.asarray((kept != 0).sum(axis=1)).ravel() > 0
                 if not directed.all():
-                    notes = without_direction(int((~directed).sum()), int(directed.sum()))
+                    notes = note_zeros(int((~directed).sum()), int(directed.sum()))
                     kept, weights = kept[directed], None if weights is None else weights[directed]
             found, labels = fit_kmeans(kept, weights, self._wish(), threads, names, owned=owned and kept is rows)
             self.labels_ = labels if kept is rows else found.assign(rows, threads)[0]
@@ -180,11 +180,11 @@ class KMeans(
         self.found_ = found
         return self
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> KMeansOptions:
         # The seed is drawn from theirs: a RandomState is advanced, as scikit-learn advances it.
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         stop = KMeansStop(self.max_iter, self.tol)
-        return Wish(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
+        return KMeansOptions(self.n_clusters, self.init, self.n_init, stop, seed, self._unit)
 
     cluster_centers_: np.ndarray = attribute("centres", "Centres of the clusters, shape (n_clusters, n_columns).")
     inertia_: float = attribute(
@@ -369,7 +369,7 @@ def _read_foreign(estimator: Any, X: Any, threads: Threads, reset: bool) -> np.n
     table, places, _ = _open_numbers(X, estimator, reset)
     in_place = places == list(range(len(table.schema.used)))
     parts = (task().reals for task in table.tasks())
-    cells = joined(parts if in_place else (part[:, places] for part in parts), threads.spill, table.n_rows)
+    cells = join_rows(parts if in_place else (part[:, places] for part in parts), threads.spill, table.n_rows)
     if reset:
         inputs.remember_columns(estimator, table, X)
     elif cells.shape[1] != estimator.n_features_in_:

@@ -33,7 +33,7 @@ from softcount.estimators.parameters import SETTLED, Parameter, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
-from softcount.learn.record import retyping
+from softcount.learn.record import retry_wider
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.sequences import Sequences, open_sequences
@@ -71,7 +71,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
             settled = table.settle()
             return cls(sequences, _codes([settled.recoded(chunk) for chunk in chunks]), settled.schema)
 
-        found = retyping(sequences.table(kinds="categorical", levels=levels), read, Runner())
+        found = retry_wider(sequences.table(kinds="categorical", levels=levels), read, Runner())
         if not found.symbols:
             raise DataError("every step is missing. A chain needs at least one symbol.")
         if symbols is not None:

@@ -23,7 +23,7 @@ from softcount.files.other_models import remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
-from softcount.learn.initialise import INITS, shares_name, start_levels
+from softcount.learn.initialise import INITS, name_of_shares, start_levels
 from softcount.learn.known_classes import Batch, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
@@ -218,7 +218,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         if isinstance(start, np.ndarray):
             return start.shape[1] if start.ndim == 2 else int(start[np.isfinite(start)].max(initial=0)) + 1
         if isinstance(start, Mapping):
-            name = shares_name(start)
+            name = name_of_shares(start)
             if name not in start:
                 raise DataError("init: say how many components the start has: give n_components or 'weights'.")
             return len(start[name])

@@ -34,7 +34,7 @@ from softcount.fitted.calibration import Calibration
 from softcount.fitted.explain import Quadratic, quadratic_form
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import UNCALIBRATED, Scorer
-from softcount.learn.known_classes import faded, joined, with_classes
+from softcount.learn.known_classes import add_classes, discount, merge_fits
 from softcount.learn.record import Plan, Stop
 from softcount.models.align import growing, read_in_parts, refuse_unknown_words
 from softcount.models.declare import Declared, read_kinds
@@ -218,7 +218,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
                 f"class {to_plain(unknown[0])!r} was not there at the first call of partial_fit. "
                 "Name every class in `classes`."
             )
-        self.fitted_ = faded(self.fitted_, more.counts.rows, half_life)
+        self.fitted_ = discount(self.fitted_, more.counts.rows, half_life)
         self._join(more, grow=growing(self.fitted_.schema))
         return self
 
@@ -226,7 +226,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         missing = [c for c in fitted.classes or [] if c not in classes]
         if missing:
             raise DataError(f"class {to_plain(missing[0])!r} is in y but not in `classes`.")
-        return with_classes(fitted, classes, self._class_plan(fitted.target))
+        return add_classes(fitted, classes, self._class_plan(fitted.target))
 
     def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """A model of further rows, whose counts can be added to those of this one."""
@@ -245,7 +245,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
         """Keep the model of both tables, or of its own without the rows of the other."""
         mine, self._training = self.fitted_, None
-        both = joined(mine, other, self._class_plan(mine.target), sign, grow)
+        both = merge_fits(mine, other, self._class_plan(mine.target), sign, grow)
         notes = other.scorer.update_notes(mine.scorer.update_notes(both.notes))
         self._keep(replace(both, scorer=Scorer(), notes=notes))
 

@@ -29,7 +29,7 @@ from softcount.fitted.network import FittedNet, LikeliestLevels, as_fitted, re_e
 from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.networks import AUTO, GraphStarts, network_evidence
 from softcount.learn.prepare import read_all
-from softcount.learn.record import FitRecord, Plan, Stop, retyping
+from softcount.learn.record import FitRecord, Plan, Stop, retry_wider
 from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
 from softcount.models.declare import Coded, DeclaredNet, read_kinds
 from softcount.models.network import Net
@@ -792,7 +792,7 @@ class BayesNet(EmEstimator, TableEstimator):
             request.declare(opened, DeclaredNet(search=keep)).build(settled, chunks.here)
 
         with Threads(1) as threads:
-            retyping(table, build, threads, known_classes=False)
+            retry_wider(table, build, threads, known_classes=False)
         return kept[-1], target
 
     def do(self, set_to: Mapping[Key, Any] | None = None, **named: Any) -> Self:

@@ -28,9 +28,9 @@ from softcount.fitted.calibration import (
 )
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import CALIBRATION_NOTES
-from softcount.learn.record import Plan, retyping
+from softcount.learn.record import Plan, retry_wider
 from softcount.run.local import Runner
-from softcount.run.progress import interrupts_end
+from softcount.run.progress import end_on_interrupt
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
 
@@ -86,7 +86,7 @@ def calibrate(
     if fitted.n_groups < 2:
         return fitted.with_notes("not calibrated: there is only one class.")
     split = Split(FOLDS, 0)
-    held = retyping(table, lambda t: hold_out(t, plan, runner, split, classes), runner)
+    held = retry_wider(table, lambda t: hold_out(t, plan, runner, split, classes), runner)
     if held is None or len(np.unique(held.labels)) < 2:
         return fitted.with_notes("not calibrated: too few rows have a label.")
     if held.part < 1:
@@ -143,7 +143,7 @@ def learn_corrections(
     return [learn(part) for part in parts]
 
 
-@interrupts_end()
+@end_on_interrupt()
 def hold_out(table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None) -> HeldOut | None:
     """Answers of the models of the other folds; None if too few rows have a label."""
     models = fold_models(table, plan, runner, split, classes)

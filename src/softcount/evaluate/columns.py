@@ -20,7 +20,7 @@ from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import ColumnWeights, bounded
-from softcount.learn.record import Plan, retyping
+from softcount.learn.record import Plan, retry_wider
 from softcount.run.local import Runner
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Split
@@ -109,7 +109,7 @@ def fit_column_weights(
 
     if fitted.n_groups < 2:
         return fitted.with_notes("columns have no weights: there is only one class.")
-    held = retyping(table, hold_out, runner)
+    held = retry_wider(table, hold_out, runner)
     if held is None or len(np.unique(held.labels)) < 2:
         return fitted.with_notes("columns have no weights: too few rows have a label.")
     some = held.take(np.unique(np.linspace(0, len(held.labels) - 1, min(ENOUGH, len(held.labels))).astype(int)))
@@ -162,7 +162,7 @@ def column_scores(
             raise DataError("no row has a label.")
         return held.take(np.argsort(held.rows, kind="stable"))
 
-    return retyping(table, score, runner)
+    return retry_wider(table, score, runner)
 
 
 class ForwardStep(Struct, frozen=True):

@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.families import FAMILIES
 from softcount.learn.density_choice import SAMPLE, Contest, FamilyTrial, Numbers
 from softcount.pictures.inline_html import boxed, small_table
-from softcount.run.progress import Tell, interrupts_end, keep_quiet
+from softcount.run.progress import Tell, end_on_interrupt, keep_quiet
 from softcount.table import open_table
 
 COLUMN = "x"
@@ -120,7 +120,7 @@ class DensityRanking(Struct, frozen=True):
         return self.densities[0]
 
 
-@interrupts_end()
+@end_on_interrupt()
 def rank_densities(values: Any, by: Any = None, seed: int = 0, tell: Tell = keep_quiet) -> DensityRanking:
     """Rank the densities of a numeric column by the log-likelihood of held-out rows, in five folds.
 

@@ -23,9 +23,9 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import sparse
 from softcount.core.special import mixed
 from softcount.fitted.fitted import Fitted
-from softcount.learn.known_classes import estimate_params, imagine_classes, run_labelled_em, what_is_hidden, with_older
-from softcount.learn.prepare import LABELLED_FLOOR, Tallied, on_task, recoded_chunks, tallied
-from softcount.learn.record import Plan, cells_of
+from softcount.learn.known_classes import add_older, describe_hidden, estimate_params, imagine_classes, run_labelled_em
+from softcount.learn.prepare import LABELLED_FLOOR, Tallied, count_once, on_task, recode_chunks
+from softcount.learn.record import Plan, count_cells
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import HeldRows, Rows, Runner
@@ -127,18 +127,18 @@ def fold_models(
     if any(by_fold.sum() - by_fold[fold] <= 0 for fold in split.tested):
         return None
     weight = plan.unlabelled_weight or 0.0
-    model = plan.declared.model(settled.schema, groups, cells_of(table), LABELLED_FLOOR, table.bag_width, weight)
-    hidden = what_is_hidden(table, model, plan)
+    model = plan.declared.model(settled.schema, groups, count_cells(table), LABELLED_FLOOR, table.bag_width, weight)
+    hidden = describe_hidden(table, model, plan)
     if hidden and rows is not None and not here:
         rows.close()
         return None
     if hidden:
-        folded = [split.folded(chunk) for chunk in recoded_chunks(table, settled, runner).here]
+        folded = [split.folded(chunk) for chunk in recode_chunks(table, settled, runner).here]
         models = (_complete_fold(model, folded, fold, plan, runner) for fold in split.tested)
     else:
         parts = _sum_other_folds(tally, split, model, counted)
         models = (
-            _estimate_seen(model, *with_older(model, part, imagine_classes(model, part, plan), plan, settled.classes))
+            _estimate_seen(model, *add_older(model, part, imagine_classes(model, part, plan), plan, settled.classes))
             for part in parts
         )
     compiled = [(model.compile(params, contrast=True), seen) for params, seen in models]
@@ -208,7 +208,7 @@ def _tally_folds(
     """The counts, how categories and classes were settled, what is left of that for words, and the kept rows."""
     found = None if plan.beside is None else plan.beside.of(table, split)
     if found is None:
-        found = tallied(table, plan, runner, classes, partial(_count_folds, split=split))
+        found = count_once(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled
     in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
     rest, groups = _without_bags(found.model), len(settled.classes) * split.folds

@@ -21,9 +21,9 @@ from softcount.fitted.classes import cells
 from softcount.fitted.decisions import choose_cheapest
 from softcount.fitted.fitted import Fitted
 from softcount.learn.prepare import on_task
-from softcount.learn.record import Plan, retyping
+from softcount.learn.record import Plan, retry_wider
 from softcount.run.local import Runner, Threads, total
-from softcount.run.progress import announce, interrupts_end
+from softcount.run.progress import announce, end_on_interrupt
 from softcount.table import Chunk, Table
 from softcount.table.chunk import Chunks, Split
 from softcount.table.schema import Key
@@ -35,7 +35,7 @@ RANKS = 2001
 RANGE = 50.0
 
 
-@interrupts_end()
+@end_on_interrupt()
 def cross_validate(
     table: Table,
     plan: Plan,
@@ -81,7 +81,7 @@ def cross_validate(
         tested = by_fold[:, list(split.tested)].sum(axis=1)
         return evaluate_sums(sums, how + calibrated, tested, by_fold.sum(axis=1))
 
-    return retyping(table, evaluate, runner)
+    return retry_wider(table, evaluate, runner)
 
 
 class Sums(Struct, frozen=True, eq=False):
@@ -268,7 +268,7 @@ Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """From the training weight of every row, and the numbers of the rows to predict, to (rows x classes) probabilities."""
 
 
-@interrupts_end()
+@end_on_interrupt()
 def cross_validate_refits(
     codes: np.ndarray, weights: np.ndarray, classes: int, split: Split, how: str, answer: Answer
 ) -> Evaluation | None:

@@ -17,7 +17,7 @@ from softcount.errors import DataError
 from softcount.learn import correlated_columns, record
 from softcount.learn.em import run_em
 from softcount.learn.how_many import LEAST_ROWS, MOST_GROUPS, SMALL_TOL, EMSearch
-from softcount.learn.initialise import Sketch, draw_memberships, nearest_members, seeds, start_params
+from softcount.learn.initialise import Sketch, assign_nearest, draw_memberships, seeds, start_params
 from softcount.learn.mixture import Maker, Starts, fit_prepared
 from softcount.learn.prepare import Prepared, prepare, spikes, starved
 from softcount.learn.prepare import sizes as sizes_of
@@ -56,8 +56,8 @@ def split_classes(prepared: Prepared, fitted: Learned, groups: int, runner: Runn
     hypers, how = fitted.imagined.hypers, fitted.imagined.how
     one, two = (Imagined({**hypers, ROOT: {"alpha": np.full(n, 1.0 / n)}}, how) for n in (1, 2))
     pair = Pair(prepared.model(1), prepared.model(2), (one, two), runner)
-    together = splits_together if prepared.races else splits_of
-    splits = sorted(together(prepared, pair, members, seed), key=lambda split: -split.gain)
+    halve = split_together if prepared.races else split_each
+    splits = sorted(halve(prepared, pair, members, seed), key=lambda split: -split.gain)
     more = groups - fitted.n_groups
     if len(splits) < more:
         return []
@@ -137,7 +137,7 @@ class Pair(Struct, frozen=True):
         return both - alone, model.memberships(ready, model.compile(best.params))[:, 1]
 
 
-def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
+def split_each(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
     """Yield the best split of every class that has two different rows."""
     rng = np.random.default_rng(seed)
     for group in range(members.shape[1]):
@@ -152,7 +152,7 @@ def splits_of(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) ->
             yield Halves(group, gain, shares)
 
 
-def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
+def split_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: int) -> Iterator[Halves]:
     """Yield the best split of every class, all classes and tries side by side. The gain is penalised as in BIC."""
     heavy = members.T * prepared.sketch.weights
     heavy = np.where(heavy > LEAST_SHARE * heavy.max(axis=1, keepdims=True), heavy, 0.0)
@@ -167,7 +167,7 @@ def splits_together(prepared: Prepared, pair: Pair, members: np.ndarray, seed: i
     alone = one.expected(one.estimate(one.counted(np.ones((1, *heavy[split].shape)))))[1]
     rngs = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(len(weights))]
     two = two.weighed(weights)
-    first = two.estimate(two.counted(nearest_members(seeds(prepared.sketch, 2, rngs, weights)[1])))
+    first = two.estimate(two.counted(assign_nearest(seeds(prepared.sketch, 2, rngs, weights)[1])))
     race = Race(two, first, np.repeat(np.arange(len(split)), TRIES), SPLIT_STOP)
     race.run(SPLIT_STOP.max_iter, plain=True)
     race.keep(best_of_each(race.owners, race.heights))
@@ -198,7 +198,7 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
         raise DataError(f"criterion={criterion!r} is not known. Use one of {', '.join(CRITERIA)}.")
     if not isinstance(starts.init, str):
         raise DataError("init: initial memberships, parameters or a model fix the number of classes: give that number.")
-    prepared = correlated_columns.without_repeats(prepare(table, plan, runner), plan, runner)
+    prepared = correlated_columns.drop_repeats(prepare(table, plan, runner), plan, runner)
     search = ClassSearch(prepared, plan, starts, runner, criterion=criterion)
     search.run(correlated_columns.FEW_CLASSES)
     if search.interrupted or search.best <= correlated_columns.FEW_CLASSES:
@@ -219,14 +219,14 @@ def search_blocks(search: ClassSearch) -> tuple[ClassSearch | None, Callable[[Cl
     5 with blocks.
     """
     few = [search.fits[number] for number in sorted(search.fits) if number <= correlated_columns.FEW_CLASSES]
-    tried = (correlated_columns.correlated_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
+    tried = (correlated_columns.find_blocks(search.prepared, search.plan, fitted) for fitted in (few[-1], few[0]))
     found = next(filter(None, tried), None)  # few classes may hide a dependence that all rows together show
     if found is None:
         return None, str
     rivals = list[ClassSearch]()
     for scale in found.prior_scales(search.plan):
         prepared, plan = found.prepared(search.prepared, search.plan, search.runner, scale)
-        if correlated_columns.blocks_with_missing(prepared) and correlated_columns.complete_in_blocks(prepared) is None:
+        if correlated_columns.blocks_with_missing(prepared) and correlated_columns.take_complete(prepared) is None:
             return None, str
         rival = ClassSearch(prepared, plan, search.starts, search.runner, criterion=search.criterion)
         rivals.append(rival)
@@ -292,7 +292,7 @@ class ClassSearch(EMSearch):
 
         Complete rows can be fitted side by side: 150 x 4 cells, 18 of them missing, took 20 s without this.
         """
-        return self.prepared.once("complete", lambda: correlated_columns.complete_in_blocks(self.prepared))
+        return self.prepared.once("complete", lambda: correlated_columns.take_complete(self.prepared))
 
     def sample(self) -> Prepared:
         """Return the sketched rows in place of the table, with its total weight."""
@@ -328,7 +328,7 @@ class ClassSearch(EMSearch):
         short = record.bic(height, size, counts.rows)
         undecided = record.memberships_entropy(model, params, self.prepared.ready, self.runner)
         evidence = record.cheeseman_stutz(model, imagined, params, counts, len(self.prepared.named or ()))
-        reached = int(sound(fitted).sum())
+        reached = int(find_sound(fitted).sum())
         return Trial(classes, height, size, short, short + 2 * undecided, evidence, cv, reached)
 
     def held_out(self, classes: int) -> float:
@@ -363,7 +363,7 @@ class ClassSearch(EMSearch):
     def chosen(self) -> Learned:
         fitted = super().chosen()
         undecided = (self.trials[self.best].icl - self.trials[self.best].bic) / 2
-        return replace(fitted, notes=[*fitted.notes, *disagreement(fitted)], undecided=undecided)
+        return replace(fitted, notes=[*fitted.notes, *note_disagreement(fitted)], undecided=undecided)
 
     def converge(self, fitted: Learned, plan: Plan) -> Learned:
         """Continue a fit to convergence; on a small table with all `n_init` initialisations."""
@@ -392,7 +392,7 @@ class ClassSearch(EMSearch):
         if self.best <= correlated_columns.FEW_CLASSES or few is None or 1 not in self.trials:
             return []
         one, some, all_of_it = (self.trials[number].merit(self.criterion) for number in (1, few, self.best))
-        pairs = correlated_columns.forcing_pairs(self.prepared, self.plan, self.fits[few])
+        pairs = correlated_columns.find_forcing_pairs(self.prepared, self.plan, self.fits[few])
         if not pairs or not np.isfinite(some - one):
             return []
         hint = remedies.either(f"n_components={few}", f"--classes {few}")
@@ -403,7 +403,7 @@ class ClassSearch(EMSearch):
         ]
 
 
-def disagreement(fitted: Learned) -> list[str]:
+def note_disagreement(fitted: Learned) -> list[str]:
     best, run = fitted.agreed or (0, 0)
     if best != 1 or run < 2 or fitted.n_groups < 2 or fitted.interrupted:
         return []
@@ -413,7 +413,7 @@ def disagreement(fitted: Learned) -> list[str]:
     ]
 
 
-def sound(fitted: Learned) -> np.ndarray:
+def find_sound(fitted: Learned) -> np.ndarray:
     """Return which classes have enough rows and, under `ml`, are wider than the resolution of their columns."""
     model, imagined, counts = fitted.model, fitted.imagined, fitted.model.nodes.stacked(fitted.counts)
     enough: np.ndarray = sizes_of(counts) >= LEAST_ROWS

@@ -31,9 +31,9 @@ ROUNDING = 1e-10
 """Maximum difference from 1 of the absolute correlation of two numeric columns that repeat each other."""
 
 
-def without_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
+def drop_repeats(prepared: Prepared, plan: Plan, runner: Runner) -> Prepared:
     """Prepare the table again without columns that repeat others, and note each. Declared columns stay."""
-    found = repeated_columns(prepared.settled.schema, prepared.chunks, plan)
+    found = find_repeats(prepared.settled.schema, prepared.chunks, plan)
     if not found:
         return prepared
     table = prepared.table
@@ -73,7 +73,7 @@ def _rule(schema: Schema, chunks: Sequence[Chunk], key: Key, lead: Key) -> Deriv
     return Derived(lead, slope=float(slope), intercept=float(own[low] - slope * other[low]))
 
 
-def repeated_columns(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
+def find_repeats(schema: Schema, chunks: Rows, plan: Plan) -> dict[Key, Key]:
     """Return columns that are a copy or a function of another column, with that column.
 
     Of mutual copies the first stays.
@@ -189,14 +189,14 @@ class CorrelatedBlocks(Struct, frozen=True):
         return replace(found, settled=replace(found.settled, schema=schema), one=model), plan
 
 
-def correlated_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:
+def find_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBlocks | None:
     """Return blocks of columns that are dependent within the classes of a fit, or None."""
     declared = plan.declared.everything is not None or prepared.table.bag_width is not None
     if declared or not isinstance(prepared.chunks, HeldRows):
         return None
     classes = classes_of(prepared, fitted)
-    numbers, correlated = _of_numbers(prepared, plan, classes)
-    levels, dependent = _of_levels(prepared, plan, classes)
+    numbers, correlated = _find_correlated(prepared, plan, classes)
+    levels, dependent = _find_dependent(prepared, plan, classes)
     blocks = {block: "multinormal" for block in numbers} | {block: "categorical" for block in levels}
     return CorrelatedBlocks(blocks, (*correlated[:NAMED], *dependent[:NAMED])) if blocks else None
 
@@ -207,7 +207,7 @@ def blocks_with_missing(prepared: Prepared) -> list[Node]:
     return [leaf for leaf in leaves if leaf.family.hidden(leaf.key, True) != leaf.family.hidden(leaf.key, False)]
 
 
-def complete_in_blocks(prepared: Prepared) -> Sketch | None:
+def take_complete(prepared: Prepared) -> Sketch | None:
     """Return the sketched rows without missing cells in blocks of numbers.
 
     Return None if no cell is missing, fewer than half of the rows are complete, or there are too many patterns.
@@ -237,7 +237,7 @@ def classes_of(prepared: Prepared, fitted: Learned) -> np.ndarray:
 # -- numbers
 
 
-def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
+def _find_correlated(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
     """Return blocks of numbers that are correlated within classes, and their pairs, most correlated first."""
     from scipy.sparse.csgraph import connected_components
 
@@ -247,7 +247,7 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
         return [], []
     keys = [spec.key for spec in specs]
     values = np.stack([column_of(schema, spec, prepared.chunks.here) for spec in specs], axis=1)
-    within = np.abs(_within(values, classes))
+    within = np.abs(_correlate_within(values, classes))
     near = within >= CORRELATED
     count, part = connected_components(near, directed=False)
     own = [np.flatnonzero(part == number) for number in range(count)]
@@ -259,7 +259,7 @@ def _of_numbers(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[li
     return blocks, [f"{keys[a]!r} and {keys[b]!r} (correlation {within[a, b]:.2f})" for a, b in pairs]
 
 
-def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def _correlate_within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the correlations of complete rows around the means of their classes."""
     there = np.isfinite(values).all(axis=1)
     values, classes = values[there], classes[there]
@@ -274,7 +274,7 @@ def _within(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
 # -- categories
 
 
-def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
+def _find_dependent(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[list[tuple[Key, ...]], list[str]]:
     """Return blocks of columns with few categories that are dependent within classes, and their pairs."""
     schema, chunks = prepared.settled.schema, prepared.chunks.here
     specs = [spec for spec in schema.stored("codes") if is_free(spec, plan) and 2 <= len(spec.levels) <= MOST_COMBINED]
@@ -287,14 +287,14 @@ def _of_levels(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tuple[lis
     sizes = [int(classes.max()) + 1, *(len(spec.levels) for spec in specs)]
     pairs = dependent_pairs(CodeCounts(np.stack([classes, *codes], axis=1), sizes, weights), 0)
     strong = [x for x in pairs if x.information >= DEPENDENT and x.p_value * len(pairs) < CHANCE]
-    blocks = _combined([(x.a - 1, x.b - 1) for x in strong], specs, len(classes))
+    blocks = _combine_blocks([(x.a - 1, x.b - 1) for x in strong], specs, len(classes))
     inside = {spec.key for block in blocks for spec in block}
     keys = [(specs[x.a - 1].key, specs[x.b - 1].key, x.information) for x in strong]
     said = [f"{a!r} and {b!r} ({nats:.2f} nats)" for a, b, nats in keys if a in inside and b in inside]
     return [tuple(spec.key for spec in block) for block in blocks], said
 
 
-def _combined(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: int) -> list[list[Field]]:
+def _combine_blocks(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: int) -> list[list[Field]]:
     """Merge blocks by pairs, most dependent first, as long as combinations have enough rows."""
     most = min(MOST_COMBINED, rows // ROWS_EACH)
     blocks = [[spec] for spec in specs]
@@ -319,7 +319,7 @@ WORTH_SAYING = 0.03
 """Minimum nats beyond chance for a pair to be named."""
 
 
-def forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
+def find_forcing_pairs(prepared: Prepared, plan: Plan, fitted: Learned) -> list[str]:
     """Describe the most dependent pairs within the classes of a fit. Numbers are discretised into four bins."""
     if not isinstance(prepared.chunks, HeldRows):
         return []

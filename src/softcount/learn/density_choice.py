@@ -15,11 +15,11 @@ from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
 from softcount.families.setting import NumberFacts, facts_of_numbers
-from softcount.learn.record import Plan, retyping
+from softcount.learn.record import Plan, retry_wider
 from softcount.models.nodes import Node, node_hyper
 from softcount.models.stacks import one_hot
 from softcount.run.local import Runner
-from softcount.run.progress import interrupts_end
+from softcount.run.progress import end_on_interrupt
 from softcount.table import Chunk, Table
 from softcount.table.schema import ColumnPlan, CountedPoints, Key, Schema
 
@@ -85,7 +85,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def first(self) -> Twofold:
-        return _apart(self.by_fold, self.numbers.n_folds).sum(1)
+        return _split_folds(self.by_fold, self.numbers.n_folds).sum(1)
 
     @cached_property
     def hyper(self) -> Hyper:
@@ -121,7 +121,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     def _without_own(self) -> Iterator[Params]:
         numbers, folds = self.numbers, self.numbers.n_folds
         if self.node.family.facts.exact:
-            apart = _apart(self.by_fold, folds)
+            apart = _split_folds(self.by_fold, folds)
             for fold in range(folds):
                 stats = apart.take(np.flatnonzero(np.arange(folds) != fold), 1).sum(1)
                 yield self.node.family.estimate(stats, node_hyper(self.node, self.prior, stats), self.how)
@@ -144,7 +144,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(scored[np.arange(len(rows)), self.numbers.labels[rows]] + family.base(values))
 
 
-def _apart(stats: Twofold, folds: int) -> Twofold:
+def _split_folds(stats: Twofold, folds: int) -> Twofold:
     """Reshape statistics by (class, fold) to have an axis for the folds."""
     shape = (stats.shape[0] // folds, folds, *stats.shape[1:])
     return stats.map(lambda half: half.reshape(shape))
@@ -163,7 +163,7 @@ SIMPLE = 3
 """Maximum number of parameters of a family in a mixture, whose classes explain several modes."""
 
 
-@interrupts_end()
+@end_on_interrupt()
 def choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool = True) -> tuple[Table, Plan]:
     """Choose a family for every undecided column; the schema gives the reason.
 
@@ -171,7 +171,7 @@ def choose_families(table: Table, plan: Plan, runner: Runner, known_classes: boo
     """
     if not plan.declared.leaves_open:
         return table, plan
-    return retyping(table, lambda t: _choose_families(t, plan, runner, known_classes), runner, known_classes)
+    return retry_wider(table, lambda t: _choose_families(t, plan, runner, known_classes), runner, known_classes)
 
 
 def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:

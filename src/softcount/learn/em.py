@@ -20,7 +20,7 @@ from softcount.models.base import ASSIGNED, Assign, Problem
 from softcount.models.coordinates import Coordinates
 from softcount.models.nodes import Params
 from softcount.run.local import one_blas_thread
-from softcount.run.progress import best_so_far
+from softcount.run.progress import raise_if_ending
 
 MEMORY = 10
 """EM steps used for extrapolation. With five, six latent classes of 3,000 rows took 276 steps instead of 169."""
@@ -429,7 +429,7 @@ def run_em(
                 if log is not None and state.remembers:
                     state.save()
         except KeyboardInterrupt:
-            best_so_far()
+            raise_if_ending()
             state.interrupted = True
     if log is not None:
         if state.interrupted:

@@ -17,7 +17,7 @@ from softcount.learn import prepare
 from softcount.learn.how_many import LEAST_ROWS, SMALL_TOL, EMSearch
 from softcount.learn.initialise import NEAREST_SHARE, Sketch, draw_memberships, entropy, given_params, pin_known
 from softcount.learn.mixture import Starts, as_learned, refuse_more_named
-from softcount.learn.record import Learned, Plan, Trial, bic, cheeseman_stutz, retyping
+from softcount.learn.record import Learned, Plan, Trial, bic, cheeseman_stutz, retry_wider
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
@@ -37,7 +37,7 @@ FEW_SYMBOLS = 64
 FIRST_NAME, NEXT_NAME = "first", "transitions"
 
 
-def drawn_state_start(
+def draw_state_start(
     model: HiddenChain,
     imagined: Imagined,
     sketch: Sketch,
@@ -50,7 +50,7 @@ def drawn_state_start(
     rng = np.random.default_rng(seed)
     line = model.links.in_line()
     if line is not None:
-        parts = [model.counts_under(part, stretches(part, line, model.links.states, rng)) for part in ready]
+        parts = [model.counts_under(part, cut_into_stretches(part, line, model.links.states, rng)) for part in ready]
         return model.nodes.estimate(model.gathered(reduce(add, parts)), imagined)
     rows, labels = sketch, sketch.chunk.labels
     if labels is not None:  # steps of known state, labelled by what the state shows
@@ -59,12 +59,12 @@ def drawn_state_start(
     way = "random" if init == "k-means++" and number % 2 and len(rows.weights) <= FEW_SYMBOLS else init
     members = draw_memberships(rows, model.groups, way, [rng])[:, 0].T
     emitted = model.star.tally_members(model.star.prepare(rows.chunk, base=False), members)
-    nexts = transitions(model.links.nexts, STAYING[number % len(STAYING)], rng) * sketch.mass / model.states
+    nexts = draw_transitions(model.links.nexts, STAYING[number % len(STAYING)], rng) * sketch.mass / model.states
     counts = model.with_steps(emitted, np.full(model.states, 1.0 / model.states), nexts)
     return model.nodes.estimate(model.gathered(counts), imagined)
 
 
-def transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.Generator) -> np.ndarray:
+def draw_transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.Generator) -> np.ndarray:
     """(states x states) random probabilities around staying; zero where no step may go."""
     states = len(nexts)
     found = np.zeros((states, states))
@@ -74,7 +74,7 @@ def transitions(nexts: Sequence[Sequence[int]], staying: float, rng: np.random.G
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Generator) -> np.ndarray:
+def cut_into_stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Generator) -> np.ndarray:
     """(rows x states) memberships of sequences cut into a stretch per state, of random lengths."""
     members = np.full((part.n_rows, states), (1 - NEAREST_SHARE) / states)
     cuts = np.cumsum(rng.dirichlet(np.full(states, 8.0)))[:-1]
@@ -85,19 +85,19 @@ def stretches(part: Any, line: Sequence[int], states: int, rng: np.random.Genera
 
 
 def given_state_start(given: Mapping[Any, Any], model: HiddenChain, imagined: Imagined) -> Params:
-    """Parameters given by the user: `first`, `transitions`, and those of every column as in `params_`."""
+    """Parameters given by the user: `first`, `draw_transitions`, and those of every column as in `params_`."""
     columns = {key: own for key, own in given.items() if isinstance(own, Mapping)}
     odd = [key for key in given if key not in columns and key not in (FIRST_NAME, NEXT_NAME)]
     if odd:
         raise DataError(f"init names {odd[0]!r}, which is neither a column nor 'first' nor 'transitions'.")
     shown = given_params(model.star, columns)
-    first = checked_shares(given.get(FIRST_NAME), (model.states,), "init: 'first'")
-    nexts = checked_shares(given.get(NEXT_NAME), (model.states, model.states), "init: 'transitions'")
+    first = check_shares(given.get(FIRST_NAME), (model.states,), "init: 'first'")
+    nexts = check_shares(given.get(NEXT_NAME), (model.states, model.states), "init: 'transitions'")
     own = model.step_params(first, nexts)
     return model.nodes.params({**own, **{leaf.key: shown[leaf.key] for leaf in model.leaves}})
 
 
-def checked_shares(given: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+def check_shares(given: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Probabilities that sum to one along the last axis; equal ones for None."""
     if given is None:
         return np.full(shape, 1.0 / shape[-1])
@@ -141,7 +141,7 @@ class StepRows(prepare.Prepared, frozen=True, eq=False, kw_only=True):
 
 
 def read_steps(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:
-    return retyping(table, lambda t: _read(sequences, t, plan, runner), runner, known_classes=False)
+    return retry_wider(table, lambda t: _read(sequences, t, plan, runner), runner, known_classes=False)
 
 
 def _read(sequences: Sequences, table: Table, plan: Plan, runner: Runner) -> StepRows:
@@ -226,13 +226,13 @@ class StateTask(Struct, frozen=True, eq=False):
         known = all(part.labels is not None and (part.labels >= 0).all() for part in self.steps.paths(self.model))
         number = self.starts.n_init if self.model.states > 1 and not known else 1
         seeds = np.random.SeedSequence(entropy(self.starts.seed, self.plan.log)).spawn(number)
-        draw = partial(drawn_state_start, self.model, imagined, self.steps.sketch, self.steps.paths(self.model))
+        draw = partial(draw_state_start, self.model, imagined, self.steps.sketch, self.steps.paths(self.model))
         return [partial(draw, self.starts.init, seed, number) for number, seed in enumerate(seeds)]
 
     def degenerate(self, imagined: Imagined, params: Params, counts: Counts) -> bool:
         """Whether some state is narrower than the resolution of its columns, or has too few steps."""
         model: Any = self.model
-        rows = prepare.as_rows(model.occupied(model.nodes.unstacked(counts)), self.steps.sequences.n_steps)
+        rows = prepare.scale_to_rows(model.occupied(model.nodes.unstacked(counts)), self.steps.sequences.n_steps)
         narrow = prepare.spikes(model, params, imagined, counts) | prepare.starved(
             model, rows @ model.sharing, imagined.how
         )

@@ -13,7 +13,7 @@ from softcount.learn.mixture import Starts
 from softcount.learn.prepare import Prepared
 from softcount.learn.record import Learned, Plan, Trial
 from softcount.run.local import Runner
-from softcount.run.progress import best_so_far
+from softcount.run.progress import raise_if_ending
 
 MOST_GROUPS = 32
 PATIENCE = 2
@@ -66,7 +66,7 @@ class NumberSearch(Struct, kw_only=True):
                     warnings.simplefilter("ignore", DataWarning)
                     self.attempt(number)
             except KeyboardInterrupt:
-                best_so_far()
+                raise_if_ending()
                 if not self.trials:
                     raise
                 self.interrupted = True
@@ -81,7 +81,7 @@ class NumberSearch(Struct, kw_only=True):
             yield number
             if sum(tried > self.best for tried in self.trials) >= PATIENCE:
                 break
-        while (gap := gap_next_to(self.best, sorted(self.trials))) is not None:
+        while (gap := find_gap(self.best, sorted(self.trials))) is not None:
             yield gap
 
 
@@ -95,7 +95,7 @@ class EMSearch(NumberSearch):
 
     def candidates(self) -> Iterator[int]:
         least = max(1, len(self.prepared.named or ()))
-        return growing(least, max(least, min(MOST_GROUPS, self.prepared.most_groups)))
+        return grow(least, max(least, min(MOST_GROUPS, self.prepared.most_groups)))
 
     def converge(self, fitted: Learned, plan: Plan) -> Learned:
         """Continue a fit to convergence."""
@@ -139,7 +139,7 @@ class EMSearch(NumberSearch):
         )  # fmt: skip
 
 
-def growing(least: int, most: int) -> Iterator[int]:
+def grow(least: int, most: int) -> Iterator[int]:
     """Yield `least` and then larger numbers up to `most`: 1, 2, 3, 4, 6, 8, 12, ..."""
     size, step = least, 1
     while size < most:
@@ -149,7 +149,7 @@ def growing(least: int, most: int) -> Iterator[int]:
     yield most
 
 
-def gap_next_to(best: int, tried: list[int]) -> int | None:
+def find_gap(best: int, tried: list[int]) -> int | None:
     """Return the middle of the wider gap between the best number and its tried neighbours; None if both are narrow."""
     place = tried.index(best)
     sides = [tuple(sorted((best, tried[at]))) for at in (place - 1, place + 1) if 0 <= at < len(tried)]

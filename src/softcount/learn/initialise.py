@@ -76,7 +76,7 @@ class Measures(Struct, frozen=True):
 AS_THEY_ARE = Measures()
 
 
-def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
+def sketch_rows(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, marked: bool = False) -> Sketch:
     """The table's distinct rows, or a sample of them that does not depend on the order of rows.
 
     Rows of different known classes are distinct. `marked` sparse blocks are text, whose first column says whether there
@@ -95,7 +95,7 @@ def sketch(chunks: Rows | Sequence[Chunk], measures: Measures = AS_THEY_ARE, mar
     order = np.lexsort(columns) if columns and not chunk.bags else np.arange(chunk.n_rows)
     chunk = chunk.take(order[order < SKETCH_ROWS])
     chunk = replace(chunk, start=0, reals=np.ascontiguousarray(chunk.reals) + 0.0)  # -0.0 is 0.0
-    texts = tuple(_roots(bag, marked) for bag in chunk.bags)
+    texts = tuple(_unit_roots(bag, marked) for bag in chunk.bags)
     return Sketch(chunk, *_coordinates(chunk, measures), found.mass, found.whole, texts)
 
 
@@ -120,7 +120,7 @@ class DistinctRows(Struct, frozen=True):
 
     def __add__(self, other: DistinctRows) -> DistinctRows:
         hashes, weights = (np.concatenate([getattr(x, name) for x in (self, other)]) for name in ("hashes", "weights"))
-        return DistinctRows.of(hashes, _append(self.rows, other.rows), weights, self.most, self.mass + other.mass)
+        return DistinctRows.of(hashes, _concatenate(self.rows, other.rows), weights, self.most, self.mass + other.mass)
 
     @property
     def whole(self) -> bool:
@@ -132,12 +132,12 @@ class DistinctRows(Struct, frozen=True):
         return LARGEST if self.whole else self.hashes[-1]
 
 
-def _append(one: Any, other: Any) -> Any:
+def _concatenate(one: Any, other: Any) -> Any:
     if not isinstance(one, Chunk):
         return sparse.vstack([one, other], format="csr") if sparse.issparse(one) else np.concatenate([one, other])
     names = [name for name in ("reals", "codes", "wide", "labels") if getattr(one, name) is not None]
-    stores = {name: _append(getattr(one, name), getattr(other, name)) for name in names}
-    bags = tuple(map(_append, one.bags, other.bags))
+    stores = {name: _concatenate(getattr(one, name), getattr(other, name)) for name in names}
+    bags = tuple(map(_concatenate, one.bags, other.bags))
     return replace(one, n_rows=one.n_rows + other.n_rows, bags=bags, **stores)
 
 
@@ -186,7 +186,7 @@ def _clean(bag: sparse.csr_matrix) -> sparse.csr_matrix:
     return bag
 
 
-def _roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
+def _unit_roots(bag: sparse.csr_matrix, marked: bool) -> sparse.csr_matrix:
     """Square roots of each row's relative counts: points of length one, or zeros without counts."""
     counts = bag[:, 1:] if marked else bag
     total = np.asarray(counts.sum(axis=1)).ravel()
@@ -263,7 +263,7 @@ def far_from(sketch: Sketch, seeds: np.ndarray) -> np.ndarray:
     return far
 
 
-def flat_points(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
+def flatten(sketch: Sketch, rows: np.ndarray, widest: int = 512) -> np.ndarray:
     """The rows as points whose squared distances are those of `far_from`: a coordinate for every level.
 
     Only the most frequent levels and words get one; a missing number is the average.
@@ -329,7 +329,7 @@ def draw_memberships(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.r
         drawn[linked == np.arange(groups)[:, None, None]] += NEAREST_SHARE
     else:
         far = seeds(sketch, groups, rngs)[1]
-        drawn = nearest_members(far if init == "k-means++" else moved_centres(sketch, far))
+        drawn = assign_nearest(far if init == "k-means++" else lloyd_distances(sketch, far))
     labels = sketch.chunk.labels
     if labels is not None:
         known = labels >= 0
@@ -337,7 +337,7 @@ def draw_memberships(sketch: Sketch, groups: int, init: str, rngs: Sequence[np.r
     return drawn
 
 
-def nearest_members(far: np.ndarray) -> np.ndarray:
+def assign_nearest(far: np.ndarray) -> np.ndarray:
     """Mostly the nearest group, and a little of every other; groups first."""
     nearest = far == far.min(axis=0)
     return np.asarray(NEAREST_SHARE * nearest / nearest.sum(axis=0) + (1 - NEAREST_SHARE) / len(far))
@@ -350,12 +350,12 @@ def pin_known(members: np.ndarray, labels: np.ndarray | None) -> np.ndarray:
     return members
 
 
-def moved_centres(sketch: Sketch, far: np.ndarray) -> np.ndarray:
+def lloyd_distances(sketch: Sketch, far: np.ndarray) -> np.ndarray:
     """(groups x starts x rows) distances to centres after a few k-means steps, up to a constant per row.
 
     `far` are the distances to the seeds.
     """
-    points, weights = flat_points(sketch, np.arange(len(sketch.weights))), sketch.weights
+    points, weights = flatten(sketch, np.arange(len(sketch.weights))), sketch.weights
     groups, starts, n = far.shape
     nearest = far.argmin(axis=0)
     centres = np.zeros((groups, starts, points.shape[1]))
@@ -385,7 +385,7 @@ def link_rows(sketch: Sketch, groups: int, rng: np.random.Generator) -> np.ndarr
 
     count = min(LINKED_ROWS, len(sketch.weights))
     sample = np.sort(rng.choice(len(sketch.weights), count, replace=False, p=sketch.weights / sketch.weights.sum()))
-    points = flat_points(sketch, np.arange(len(sketch.weights)))
+    points = flatten(sketch, np.arange(len(sketch.weights)))
     tree = linkage(points[sample], "ward") if count > 1 else np.zeros((0, 4))
     found = fcluster(tree, groups, "maxclust") - 1 if count > 1 else np.zeros(1, dtype=int)
     held = np.eye(groups)[found] * sketch.weights[sample, None]
@@ -504,7 +504,7 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
     if not isinstance(fixed, Mapping):
         raise DataError(f"fixed is a mapping of 'weights' and columns to what they are fixed at, not {fixed!r}.")
     leaves = {leaf.key: leaf for leaf in model.leaves}
-    name = shares_name(fixed)
+    name = name_of_shares(fixed)
     unknown = [key for key in fixed if key != name and key not in leaves]
     if unknown:
         names = ", ".join(repr(key) for key in leaves)
@@ -525,7 +525,7 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
     return replace(imagined, fixed={**imagined.fixed, **{key: part for key, part in held.items() if part}})
 
 
-def shares_name(given: Mapping[Any, Any]) -> Any:
+def name_of_shares(given: Mapping[Any, Any]) -> Any:
     """The key of the shares in parameters by column: "weights", or "(weights)" if that is a column."""
     name = "weights"
     while isinstance(given.get(name), Mapping):
@@ -540,7 +540,7 @@ def _sharing(model: ClassModel, leaf: Node) -> list[Node]:
 
 def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
     """Parameters given by the user in the shape of `params_`, levels by name or in order."""
-    groups, name = model.groups, shares_name(given)
+    groups, name = model.groups, name_of_shares(given)
     try:
         shares = np.asarray(given.get(name, np.full(groups, 1 / groups)), dtype=float)
     except (TypeError, ValueError):
@@ -561,7 +561,7 @@ def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
     return model.params(shares, leaves)
 
 
-def around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], Params]:
+def params_around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], Params]:
     """Makes parameters from given means and shares (`ROOT`); all others are fixed ones or those of the whole table."""
 
     def make(model: ClassModel, imagined: Imagined) -> Params:
@@ -587,7 +587,7 @@ def start_levels(init: Any) -> dict[Any, list[Any]]:
     }
 
 
-def checked_memberships(init: np.ndarray, ready: Sequence[Any], groups: int) -> np.ndarray:
+def check_memberships(init: np.ndarray, ready: Sequence[Any], groups: int) -> np.ndarray:
     """The given memberships, or those of given labels."""
     rows = sum(part.n_rows for part in ready)
     if init.ndim == 1:

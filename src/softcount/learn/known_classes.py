@@ -18,7 +18,7 @@ from softcount.families import Params as Own
 from softcount.learn import record
 from softcount.learn.em import run_em
 from softcount.learn.initialise import count_open, holding
-from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recoded_chunks, weight_lift, with_blanks
+from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recode_chunks, weight_lift, with_blanks
 from softcount.learn.record import EMRun, FitRecord, Learned, Plan
 from softcount.models.align import (
     aligned,
@@ -43,11 +43,11 @@ from softcount.table.schema import Key, Schema
 def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
     try:
-        return record.retyping(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        return record.retry_wider(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
     except InfiniteSums:
         # Cells are infinite, or too far from the first ones: read again, checking each, to name it or count anew.
-        wider = record.retyping(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
-        return record.retyping(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        wider = record.retry_wider(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
+        return record.retry_wider(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
 
 
 class InfiniteSums(DataError):
@@ -71,20 +71,20 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
             + remedies.either("To find classes, use Mixture.", "To find classes, leave out --target.")
         )
     groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
-    cells = record.cells_of(table)
+    cells = record.count_cells(table)
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
     model, counts = grown(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
-    counts, imagined = with_older(model, counts, imagined, plan, names)
+    counts, imagined = add_older(model, counts, imagined, plan, names)
     notes = [*table.all_notes, *settled.notes]
     chosen = auto_priors(priors_of(_own_prior(plan.prior), model.leaves, 1.0), model.leaves, counts)
     notes += [
         f"column {key!r}: a prior of {prior:.4g} has the highest marginal likelihood." for key, prior in chosen.items()
     ]
     params = estimate_params(model, counts, imagined.using(plan.em_how))
-    hidden = what_is_hidden(table, model, plan)
+    hidden = describe_hidden(table, model, plan)
     reached = None
     if hidden:
         why = f"is not for what is hidden ({hidden})"
@@ -99,20 +99,20 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
             # Columns of which the prior counts more than the labelled rows: EM then learns less.
             swamped = (x.family.swamped(counts.arrays[x.key], imagined.hypers[x.key], x.setting) for x in model.leaves)
             notes += [note for note in swamped if note is not None]
-        kept = recoded_chunks(table, settled, runner) if found.chunks is None else found.chunks
+        kept = recode_chunks(table, settled, runner) if found.chunks is None else found.chunks
         check_reach(table, kept)
         reached, imagined = run_labelled_em(model, kept, plan, runner)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        notes.append(record.em_note(hidden, reached))
+        notes.append(record.note_em(hidden, reached))
     if table.unknown_labels:
         notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
     if plan.estimate == "predictive" or plan.how != plan.em_how:
         params = estimate_params(model, counts, imagined)
-    notes += record.state_notes(model, params, imagined, names)
+    notes += record.note_states(model, params, imagined, names)
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
-        missing=record.absent(model, counts, table), interrupted=reached is not None and reached.interrupted,
+        missing=record.count_missing(model, counts, table), interrupted=reached is not None and reached.interrupted,
         **record.em_facts(reached, plan, counts),
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def estimate_params(model: ClassModel, counts: Counts, imagined: Imagined) -> Pa
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
 
 
-def what_is_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
+def describe_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     """What one pass cannot count, in words, or "": labels, or the first such column or block."""
     if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
         return f"{table.unknown_labels:,} rows without a label are used as unlabelled rows"
@@ -229,7 +229,7 @@ def _own_prior(prior: Any) -> Any:
     return prior.prior if isinstance(prior, Older) else prior
 
 
-def with_older(
+def add_older(
     model: ClassModel, counts: Counts, imagined: Imagined, plan: Plan, names: Sequence[Any]
 ) -> tuple[Counts, Imagined]:
     """Add the older model's counts, times its weight."""
@@ -245,7 +245,7 @@ Fit = TypeVar("Fit", bound=Learned)
 FADED = "older rows count for less"
 
 
-def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
+def merge_fits(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
     """The model of both tables, or of the left one without the rows of the right; `grow` as in `united`."""
     model, classes = united(left, right, grow)
     mine, theirs = aligned(left, model, classes), aligned(right, model, classes)
@@ -258,10 +258,10 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
     imagined = imagine_classes(model, counts, plan)
     missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
     estimates = estimate_params(model, counts, imagined)
-    before = record.state_notes(left.model, left.estimates, left.imagined, left.classes or [])
+    before = record.note_states(left.model, left.estimates, left.imagined, left.classes or [])
     before += outgrown(left.notes, model.leaves)
     notes = [note for note in left.notes if note not in before]
-    more = record.state_notes(model, estimates, imagined, classes)
+    more = record.note_states(model, estimates, imagined, classes)
     more += chosen_notes(left.schema, right.schema, merged=grow is None)
     more += missing_notes(right.notes) if sign > 0 else []
     notes += [note for note in more if note not in notes]
@@ -271,7 +271,7 @@ def joined(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collectio
     )  # fmt: skip
 
 
-def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
+def add_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     """A copy of the model with room for further classes."""
     names = sorted_levels(classes)
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
@@ -283,17 +283,17 @@ def with_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     )
 
 
-def faded(learned: Fit, rows: float, half_life: float | None) -> Fit:
+def discount(learned: Fit, rows: float, half_life: float | None) -> Fit:
     """Discount the counts as `rows` more rows come; no change without a half-life."""
     if half_life is None:
         return learned
     kept = 0.5 ** (rows / half_life)
     missing = {key: kept * n for key, n in learned.missing.items()}
-    notes = [*(note for note in learned.notes if not note.startswith(FADED)), faded_note(half_life)]
+    notes = [*(note for note in learned.notes if not note.startswith(FADED)), discount_note(half_life)]
     return replace(learned, counts=learned.counts * kept, missing=missing, notes=notes)
 
 
-def faded_note(half_life: float) -> str:
+def discount_note(half_life: float) -> str:
     return f"{FADED}: half as much after {half_life:,.6g} others."
 
 
@@ -324,7 +324,7 @@ def step_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner, step: flo
 
     It is learned from by the rate `step`, or so that rows count half after `half_life` others.
     """
-    model, counts, problem = _at(learned, batch, plan, runner)
+    model, counts, problem = _make_room(learned, batch, plan, runner)
     found = model.nodes.unstacked(problem.expected(problem.estimate(model.nodes.stacked(counts))))
     before, rows = counts.rows, found.rows
     if half_life is not None:
@@ -333,47 +333,47 @@ def step_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner, step: flo
         eta = (before / rows + 2.0) ** -step
         old, new = (1.0 - eta) * (before + rows) / before, eta * (before + rows) / rows
     counts = counts * old + found * new
-    imagined = _imagined(model, counts, plan).using(plan.how)
+    imagined = _imagine_groups(model, counts, plan).using(plan.how)
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     kept = old if half_life is not None else 1.0
     missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
-    more = record.degenerate_notes(model, params, imagined)
+    more = record.note_degenerate(model, params, imagined)
     own = [STEPWISE]
     own += [CHOSEN_EARLY] if learned.selection is not None else []
-    own += [faded_note(half_life)] if half_life is not None else []
+    own += [discount_note(half_life)] if half_life is not None else []
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=missing, trace=[],
         converged=False, log_likelihood=None, objective="", agreed=None, undecided=None, record=FitRecord(),
-        notes=[*own, *_lasting(learned), *more],
+        notes=[*own, *_lasting_notes(learned), *more],
     )  # fmt: skip
 
 
 def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
     """The mixture after EM on these rows, starting from the stream's parameters."""
-    model, counts, problem = _at(learned, batch, plan, runner)
+    model, counts, problem = _make_room(learned, batch, plan, runner)
     start = problem.estimate(model.nodes.stacked(counts))
     whole = model.nodes.unstacked(problem.expected(start))
-    problem = replace(problem, imagined=_imagined(model, whole, plan))
+    problem = replace(problem, imagined=_imagine_groups(model, whole, plan))
     reached = run_em(problem, start, plan.stop)
     counts, imagined = model.nodes.unstacked(reached.counts), problem.imagined.using(plan.how)
     last = plan.estimate == "predictive"
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined) if last else reached.params
-    more = [*record.stopped_notes(reached, plan), *record.degenerate_notes(model, params, imagined)]
+    more = [*record.explain_stop(reached, plan), *record.note_degenerate(model, params, imagined)]
     return replace(
         learned, model=model, estimates=params, counts=counts, imagined=imagined, missing=batch.missing, agreed=None,
         undecided=None, record=FitRecord(), interrupted=reached.interrupted, half_steps=plan.stop.half_steps,
-        notes=[*_lasting(learned), *more], **record.em_facts(reached, plan, counts),
+        notes=[*_lasting_notes(learned), *more], **record.em_facts(reached, plan, counts),
     )  # fmt: skip
 
 
-def _at(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
+def _make_room(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
     """The model with room for the batch, its counts, and the batch as a problem."""
     model, counts = widened(learned.model, learned.counts, batch.schema)
     ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
-    return model, counts, Problem(model, _imagined(model, counts, plan), ready, runner)
+    return model, counts, Problem(model, _imagine_groups(model, counts, plan), ready, runner)
 
 
-def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
+def _imagine_groups(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     """Prior parameters from the counts of all groups together."""
     priors = priors_of(plan.prior, model.leaves, "row")
     priors |= auto_priors(priors, model.leaves, counts)
@@ -384,7 +384,7 @@ def _imagined(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     return holding(model, Imagined(found, plan.em_how), plan.fixed)
 
 
-def _lasting(learned: Learned) -> list[str]:
-    before = record.degenerate_notes(learned.model, learned.estimates, learned.imagined)
+def _lasting_notes(learned: Learned) -> list[str]:
+    before = record.note_degenerate(learned.model, learned.estimates, learned.imagined)
     said = (STEPWISE, CHOSEN_EARLY, FADED)
     return [note for note in learned.notes if not note.startswith(said) and note not in before]

@@ -15,7 +15,7 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, warn
 from softcount.learn import initialise, record
 from softcount.learn.em import run_em
-from softcount.learn.prepare import Prepared, as_rows, dead, prepare, sizes, spikes, starved, weight_lift
+from softcount.learn.prepare import Prepared, dead, prepare, scale_to_rows, sizes, spikes, starved, weight_lift
 from softcount.learn.record import EMRun, Learned, Plan
 from softcount.learn.search import SCOUTS, SMALL, Race, RaceSearch, Search, SearchResult
 from softcount.models.align import aligned
@@ -85,7 +85,7 @@ def fit_prepared(
         params, counts = model.regrouped(params, order), counts.map(lambda array: array[order])
     gone = dead(task.rows_in(sizes(counts))) & (np.arange(model.groups) >= len(prepared.named or ()))
     if gone.any() and not gone.all() and not plan.fixed and not found.interrupted:
-        return _without(task, params, gone, found, notes)
+        return _drop_empty(task, params, gone, found, notes)
     return as_learned(prepared, model, plan, imagined, found, params, counts, notes)
 
 
@@ -98,13 +98,13 @@ def as_learned(
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     notes = [
         *prepared.notes, *notes,
-        *record.stopped_notes(replace(found.best, interrupted=found.interrupted), plan),
-        *search_notes(found, plan, all_rounded(model)),
-        *record.degenerate_notes(model, params, imagined),
+        *record.explain_stop(replace(found.best, interrupted=found.interrupted), plan),
+        *note_search(found, plan, all_rounded(model)),
+        *record.note_degenerate(model, params, imagined),
     ]  # fmt: skip
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,
-        estimate=plan.estimate, missing=record.absent(model, counts, prepared.table),
+        estimate=plan.estimate, missing=record.count_missing(model, counts, prepared.table),
         agreed=(found.agreed, found.tried), named=prepared.named, interrupted=found.interrupted,
         half_steps=plan.stop.half_steps, **record.em_facts(found.best, plan, counts),
     )  # fmt: skip
@@ -122,7 +122,7 @@ def all_rounded(model: Any) -> bool:
     return all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread_parameters)
 
 
-def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, notes: list[str]) -> Learned:
+def _drop_empty(task: Task, params: Params, gone: np.ndarray, found: SearchResult, notes: list[str]) -> Learned:
     kept, starts = np.flatnonzero(~gone), task.starts
     fewer = replace(starts, groups=len(kept), init=lambda model, imagined: model.regrouped(params, kept), n_init=1)
     fitted = fit_prepared(task.prepared, task.plan, fewer, task.runner)
@@ -130,14 +130,14 @@ def _without(task: Task, params: Params, gone: np.ndarray, found: SearchResult, 
     return replace(fitted, notes=[*fitted.notes, *notes, said], agreed=(found.agreed, found.tried))
 
 
-def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
+def note_search(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
     """Remarks on the search; those that no number shows are also warnings.
 
     Densities of columns that are all `rounded` have a bound.
     """
     notes = []
     if found.interrupted:
-        notes.append(f"interrupted: this is the best result of {_counted(found.tried, 'start')} so far.")
+        notes.append(f"interrupted: this is the best result of {_with_noun(found.tried, 'start')} so far.")
     if found.degenerate and plan.how == "ml" and not rounded:
         notes.append(
             "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
@@ -154,7 +154,7 @@ def search_notes(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
     return notes
 
 
-def _counted(n: int, noun: str) -> str:
+def _with_noun(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
@@ -169,7 +169,7 @@ class Task(Struct, frozen=True, eq=False):
     rough: bool = False
 
     def rows_in(self, sizes: np.ndarray) -> np.ndarray:
-        return as_rows(sizes, self.prepared.n_rows)
+        return scale_to_rows(sizes, self.prepared.n_rows)
 
     def search(self, extra: Sequence[Maker]) -> tuple[SearchResult, Imagined, list[str]]:
         """Run the search. Priors are estimated from the whole table, to which any memberships add up.
@@ -178,7 +178,9 @@ class Task(Struct, frozen=True, eq=False):
         likelihood.
         """
         model, plan = self.model, self.plan
-        counts = self.whole_counts()
+        whole = self.prepared.whole  # as the counts of one group; the classes share its rows equally
+        shares = Twofold.of(np.full(model.groups, whole.rows / model.groups))
+        counts = replace(whole, arrays={**whole.arrays, ROOT: shares})
         if plan.log is not None:
             plan.log.check_rows(counts)
         priors = priors_of(plan.prior, model.leaves, "row")
@@ -189,8 +191,7 @@ class Task(Struct, frozen=True, eq=False):
         if auto:
             priors |= auto_priors(priors, model.leaves, model.nodes.unstacked(found.best.counts))
             imagined = self.imagine(counts, priors)
-            watch = self.plan.watching(1, 1)
-            again = run_em(self.problem(imagined), found.best.params, self.plan.stop, watch)
+            again = run_em(self.problem(imagined), found.best.params, plan.stop, plan.watching())
             degenerate = self.degenerate(imagined, again.params, again.counts)
             stopped = found.interrupted or again.interrupted
             found = replace(found, best=again, degenerate=degenerate, interrupted=stopped)
@@ -198,12 +199,6 @@ class Task(Struct, frozen=True, eq=False):
                 f"column {key!r}: a prior of {priors[key]:.4g} has the highest marginal likelihood." for key in auto
             ]
         return found, imagined.using(plan.how), notes
-
-    def whole_counts(self) -> Counts:
-        """The table's counts by node, as those of one group; the classes share its rows equally."""
-        counts, groups = self.prepared.whole, self.model.groups
-        shares = Twofold.of(np.full(groups, counts.rows / groups))
-        return replace(counts, arrays={**counts.arrays, ROOT: shares})
 
     def best_of(self, imagined: Imagined, extra: Sequence[Maker], notes: list[str]) -> SearchResult:
         """The best of all initialisations: short runs first if there are several and EM has no special rules."""
@@ -213,7 +208,7 @@ class Task(Struct, frozen=True, eq=False):
         table, drawn = self.problem(imagined), isinstance(self.starts.init, str)
         rows = len(self.prepared.sketch.weights) if drawn else self.model.groups
         if rows < self.model.groups:
-            distinct = _counted(rows, "distinct row")
+            distinct = _with_noun(rows, "distinct row")
             notes.append(f"asked for {self.model.groups} classes, but the table has only {distinct}.")
         together = racing and drawn and not self.plan.stop.half_steps
         many = self.prepared.side_by_side(self.model, imagined) if together else None
@@ -223,9 +218,9 @@ class Task(Struct, frozen=True, eq=False):
         ground = self.ground(imagined, table) if racing else table
         if drawn:
             seeds = self._seeds(SCOUTS if racing and ground.work <= SMALL else 1)
-            tries = [[partial(self._drawn, imagined, seed) for seed in own] for own in seeds]
+            tries = [[partial(self._draw_params, imagined, seed) for seed in own] for own in seeds]
         else:
-            tries = [[partial(self._given, imagined, notes)]]
+            tries = [[partial(self._separate_params, imagined, notes)]]
         tries += [[partial(make, self.model, imagined)] for make in extra]
         search = Search(table, ground, self.plan, partial(self.degenerate, imagined), partial(self.repair, imagined))
         if racing:
@@ -338,14 +333,14 @@ class Task(Struct, frozen=True, eq=False):
         children = np.random.SeedSequence(self._entropy).spawn(self.starts.n_init if self.model.groups > 1 else 1)
         return [child.spawn(scouts) if scouts > 1 else [child] for child in children]
 
-    def _drawn(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
+    def _draw_params(self, imagined: Imagined, seed: np.random.SeedSequence) -> Params:
         rows = self.prepared.sketch
         members = initialise.draw_memberships(rows, self.model.groups, self.starts.init, [np.random.default_rng(seed)])
         return initialise.start_params(self.model, imagined, rows, members[:, 0].T)
 
-    def _given(self, imagined: Imagined, notes: list[str]) -> Params:
-        """The user's initial parameters; groups that are copies of others are moved a little."""
-        params = self._said(imagined)
+    def _separate_params(self, imagined: Imagined, notes: list[str]) -> Params:
+        """The user's initial parameters; groups that are copies of others are changed slightly."""
+        params = self._given_params(imagined)
         same = initialise.find_twins(self.model, params)
         if not same.any() or self.prepared.named is not None or self.plan.stop.tol == 0:
             return params
@@ -357,7 +352,7 @@ class Task(Struct, frozen=True, eq=False):
         moved = {leaf.key: initialise.perturb(leaf.family, params[leaf.key], same, rng) for leaf in self.model.leaves}
         return self.model.nodes.params({ROOT: params[ROOT], **moved})
 
-    def _said(self, imagined: Imagined) -> Params:
+    def _given_params(self, imagined: Imagined) -> Params:
         model, init = self.model, self.starts.init
         if isinstance(init, Learned):
             if not {leaf.key for leaf in init.model.leaves} & {leaf.key for leaf in model.leaves}:
@@ -369,5 +364,5 @@ class Task(Struct, frozen=True, eq=False):
             params: Params = init(model, imagined)
             return params
         ready = self.prepared.ready.here
-        members = initialise.checked_memberships(init, ready, model.groups)
+        members = initialise.check_memberships(init, ready, model.groups)
         return model.nodes.estimate(initialise.members_counts(model, ready, members), imagined)

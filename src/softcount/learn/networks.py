@@ -55,7 +55,7 @@ def fit_network(
         found = _estimate(model, ready, priors_of(model), plan, starts, runner)
         return replace(found, notes=[*opened.all_notes, *settled.notes, *notes, *found.notes])
 
-    return record.retyping(table, fit, runner, known_classes=False)
+    return record.retry_wider(table, fit, runner, known_classes=False)
 
 
 def _estimate(
@@ -72,8 +72,8 @@ def _estimate(
             result = _search(problem, plan, starts)
         reached, agreed = result.best, (result.agreed, result.tried)
         counts, params = model.nodes.unstacked(reached.counts), reached.params
-        notes += [record.em_note("cells or nodes not seen", reached), *record.stopped_notes(reached, plan)]
-        notes += sampled_notes(model, ready)
+        notes += [record.note_em("cells or nodes not seen", reached), *record.explain_stop(reached, plan)]
+        notes += note_sampled(model, ready)
     else:
         stacked = model.nodes.stacked(seen)
         params = model.nodes.estimate(stacked, imagined)
@@ -82,7 +82,7 @@ def _estimate(
             problem.expected(params).log_likelihood if model.stacks else model.nodes.completed(stacked, params)
         )
         counts = Counts(seen.arrays, seen.rows, log_likelihood)
-    notes += unseen_notes(model, counts)
+    notes += note_unseen(model, counts)
     imagined = imagined.using(plan.how)
     if plan.how != plan.em_how:
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
@@ -163,7 +163,7 @@ def network_evidence(learned: Learned) -> float:
 # Remarks on a fit.
 
 
-def unseen_notes(net: Net, counts: Counts) -> list[str]:
+def note_unseen(net: Net, counts: Counts) -> list[str]:
     """Return notes on the nodes with a configuration of their parents that no row has."""
     notes, graph = [], net.discrete
     levels = [[str(level) for level in levels_of(node) or ()] for node in net.with_levels]
@@ -177,7 +177,7 @@ def unseen_notes(net: Net, counts: Counts) -> list[str]:
     return notes
 
 
-def sampled_notes(net: Net, ready: Sequence[NetRows]) -> list[str]:
+def note_sampled(net: Net, ready: Sequence[NetRows]) -> list[str]:
     rows = sum(part.incomplete.sampled for part in ready) if net.sizes else 0
     if not rows:
         return []

@@ -15,8 +15,8 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.families import How
-from softcount.learn.initialise import Measures, Sketch, sketch
-from softcount.learn.record import Plan, cells_of, retyping
+from softcount.learn.initialise import Measures, Sketch, sketch_rows
+from softcount.learn.record import Plan, count_cells, retry_wider
 from softcount.models.base import ClassModel, tally_equally
 from softcount.models.batched import SideBySide, find_spikes
 from softcount.models.nodes import Imagined, Node, Params, refuse_families
@@ -72,7 +72,7 @@ def dead(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows < NO_ROWS)
 
 
-def as_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
+def scale_to_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
     """Rows of each group.
 
     Weights that sum to less than the number of rows are taken as shares of it: a hundred rows of weight 0.01 are not
@@ -130,11 +130,11 @@ class Tallied(Struct, Generic[Result], frozen=True):
         return self.chunks is not None
 
 
-def recoded_chunks(table: Table, settled: Settled, runner: Runner) -> Rows:
+def recode_chunks(table: Table, settled: Settled, runner: Runner) -> Rows:
     return HeldRows(map(settled.recoded, table.chunks(runner.map)), runner)
 
 
-def tallied(
+def count_once(
     table: Table,
     plan: Plan,
     runner: Runner,
@@ -142,12 +142,12 @@ def tallied(
     counting: Callable[[ClassModel, Chunk], Result],
 ) -> Tallied[Result]:
     """Rows of known class counted in one pass; levels are settled first if a family needs them."""
-    cells = cells_of(table)
+    cells = count_cells(table)
     chunks, settled, schema, groups = None, None, table.schema, 1 if classes is None else len(classes)
     if plan.declared.needs_levels or not runner.keeps_rows:
         chunks, settled = read_all(table, plan, runner, classes)
         schema, groups = settled.schema, len(settled.classes)
-        cells = cells if runner.keeps_rows else cells_of(table)  # how many rows there are is known by now
+        cells = cells if runner.keeps_rows else count_cells(table)  # how many rows there are is known by now
     model = plan.declared.model(schema, groups, cells, LABELLED_FLOOR, table.bag_width)
     if chunks is None:
         found = total(runner, partial(on_task, partial(counting, model)), table.tasks())
@@ -172,12 +172,12 @@ def count_classes(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     """Counts of rows of known class; in the same pass also what `plan.beside` counts."""
     beside = plan.beside
     if beside is None or not runner.keeps_rows:
-        return tallied(table, plan, runner, classes, count_labelled)
+        return count_once(table, plan, runner, classes, count_labelled)
 
     def count_both(model: ClassModel, chunk: Chunk) -> _Both:
         return _Both(count_labelled(model, chunk), beside.counting(model, chunk))
 
-    found = tallied(table, plan, runner, classes, count_both)
+    found = count_once(table, plan, runner, classes, count_both)
     beside.found = table, replace(found, total=found.total.other)
     return Tallied(found.total.one, found.model, found.settled, found.chunks)
 
@@ -242,7 +242,7 @@ class Prepared(Struct, frozen=True, eq=False):
 
 
 def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:
-    return sketch(chunks, measures_of(model, model.schema), marked=table.bag_width is None)
+    return sketch_rows(chunks, measures_of(model, model.schema), marked=table.bag_width is None)
 
 
 def measures_of(model: ClassModel, schema: Schema) -> Measures:
@@ -263,7 +263,7 @@ def prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
             "prior: an older model's counts are for known classes (NaiveBayes): a mixture's groups have no names. "
             "To start from an older mixture give it as init."
         )
-    return retyping(table, lambda t: _prepare(t, plan, runner), runner, known_classes=False)
+    return retry_wider(table, lambda t: _prepare(t, plan, runner), runner, known_classes=False)
 
 
 def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
@@ -282,7 +282,7 @@ def _prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:
 
 def model_to_find(table: Table, settled: Settled, chunks: Rows, plan: Plan, passes: int, groups: str) -> ClassModel:
     """Return the model of all rows as one group, for searches that make so many passes over the table."""
-    cells = passes * cells_of(table)
+    cells = passes * count_cells(table)
     model = plan.declared.model(settled.schema, 1, cells, MIXTURE_FLOOR, table.bag_width)
     refuse_families(model.leaves, f"is not for {groups} to be found", remedy="")
     if all(leaf.family.facts.exact for leaf in model.leaves):
@@ -308,7 +308,7 @@ def _with_bounds(schema: Schema, chunks: Rows, plan: Plan) -> Schema:
     free = {x.key for x in numbers if x.kind is Kind.REAL and not x.declared and x.key not in declared}
     if plan.declared.everything is not None or not free:
         return schema
-    ends: ColumnEnds = chunks.total(column_ends)
+    ends: ColumnEnds = chunks.total(find_ends)
     bounds = dict(zip((spec.key for spec in numbers), ends.bounds(), strict=True))
     return replace(
         schema, fields=tuple(replace(x, bounds=bounds[x.key]) if x.key in free else x for x in schema.fields)
@@ -340,7 +340,7 @@ class ColumnEnds(NamedTuple):
         return [pair if pair[0] < pair[1] and np.isfinite(pair).any() else None for pair in pairs]
 
 
-def column_ends(chunk: Chunk) -> ColumnEnds:
+def find_ends(chunk: Chunk) -> ColumnEnds:
     there = np.isfinite(chunk.reals) & (True if chunk.weights is None else chunk.weights[:, None] > 0)
     least = np.where(there, chunk.reals, np.inf).min(axis=0, initial=np.inf)
     greatest = np.where(there, chunk.reals, -np.inf).max(axis=0, initial=-np.inf)

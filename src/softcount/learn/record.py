@@ -144,7 +144,7 @@ class Plan(Struct, frozen=True):
         return "mean" if self.how == "predictive" else self.how
 
 
-def retyping(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
+def retry_wider(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
     """Try to read or fit; if later rows contradict the types guessed from the first, start again with wider ones.
 
     With known classes only the words of labelled documents are kept: 50,000 words of 10,000 unlabelled documents made
@@ -175,12 +175,12 @@ def em_facts(reached: EMRun | None, plan: Plan, counts: Counts) -> dict[str, Any
     }
 
 
-def em_note(hidden: str, reached: EMRun) -> str:
+def note_em(hidden: str, reached: EMRun) -> str:
     state = "converged" if reached.converged else "stopped"
     return f"{hidden}: EM {state} after {reached.n_iter} iterations."
 
 
-def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
+def explain_stop(reached: EMRun, plan: Plan) -> list[str]:
     """Why EM stopped before convergence."""
     if reached.fell > 0:
         why = f"EM stopped after {reached.n_iter} iterations, because the next would have lowered its objective."
@@ -192,18 +192,18 @@ def stopped_notes(reached: EMRun, plan: Plan) -> list[str]:
     return [*reached.notes]
 
 
-def state_notes(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
+def note_states(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
     """Notes on choices and degenerate columns of a model of known classes."""
     decided = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
     notes = [f"{wording.column(key)}: {what}." for key, what in decided if what is not None]
-    notes += degenerate_notes(model, params, imagined)
+    notes += note_degenerate(model, params, imagined)
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
         notes.append(f"only one class, {only!r}: every prediction will be this class.")
     return notes
 
 
-def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
+def note_degenerate(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
     notes = []
     for leaf in model.leaves:
         narrow = leaf.family.degenerate(params[leaf.key], imagined.hypers[leaf.key])
@@ -217,7 +217,7 @@ def degenerate_notes(model: ClassModel, params: Params, imagined: Imagined) -> l
     return notes
 
 
-def absent(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
+def count_missing(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
     """Missing cells of each column: the rows' weight less what the column's counts hold."""
     found: dict[Any, float] = {}
     for leaf in model.leaves:
@@ -229,7 +229,7 @@ def absent(model: ClassModel, counts: Counts, table: Table) -> dict[Any, float]:
     return found
 
 
-def cells_of(table: Table) -> int:
+def count_cells(table: Table) -> int:
     """How much there is to count: decides between NumPy and compiled kernels."""
     if table.n_rows is None:
         return MANY_CELLS

@@ -20,7 +20,7 @@ from softcount.learn.record import EMRun, Plan, Stop
 from softcount.models.base import Problem
 from softcount.models.batched import SideBySide, Statistics
 from softcount.models.nodes import Params
-from softcount.run.progress import best_so_far
+from softcount.run.progress import raise_if_ending
 
 SHORT = 20
 """Steps after which runs are first compared."""
@@ -131,7 +131,7 @@ class Search(Struct, eq=False):
         try:
             yield
         except KeyboardInterrupt:
-            best_so_far()
+            raise_if_ending()
             self.runs = self.runs or [run for run in [self.spare] if run is not None]
             if not self.runs:
                 raise
@@ -139,14 +139,14 @@ class Search(Struct, eq=False):
 
     def _result(self, best: StartRun, reached: EMRun) -> SearchResult:
         # A run that was interrupted is in the list together with what it was before.
-        agreed = len(owners_of(run for run in self.runs if as_high(run, best)))
+        agreed = len(find_owners(run for run in self.runs if reaches(run, best)))
         stopped = self.interrupted or reached.interrupted
         return SearchResult(reached, agreed, self.tried, self.spiked, best.degenerate, stopped)
 
     @property
     def spiked(self) -> int:
         """How many initialisations led to degenerate runs only."""
-        return self.tried - len(owners_of(run for run in self.runs if not run.degenerate) | self.given_up)
+        return self.tried - len(find_owners(run for run in self.runs if not run.degenerate) | self.given_up)
 
     def _short(self, tries: Sequence[Make], number: int) -> StartRun:
         """The first steps: of several tries, only the best makes more than a few."""
@@ -179,8 +179,8 @@ class Search(Struct, eq=False):
         by_group = self.ground.model.by_group
         for place, other in enumerate(self.runs):
             one, two = other.reached, run.reached
-            near = abs(one.objective - two.objective) <= as_near(one.counts.rows)
-            if other.degenerate == run.degenerate and near and alike(by_group(one.params), by_group(two.params)):
+            near = abs(one.objective - two.objective) <= objective_tolerance(one.counts.rows)
+            if other.degenerate == run.degenerate and near and same_groups(by_group(one.params), by_group(two.params)):
                 self.runs[place] = replace(best_run([run, other]), owners=run.owners | other.owners)
                 return
         self.runs.append(run)
@@ -226,7 +226,7 @@ class Search(Struct, eq=False):
         return replace(end, trace=trace, converged=end.converged or reached.converged)
 
 
-def owners_of(runs: Iterable[StartRun]) -> set[int]:
+def find_owners(runs: Iterable[StartRun]) -> set[int]:
     return {owner for run in runs for owner in run.owners}
 
 
@@ -238,12 +238,12 @@ def best_run(runs: Sequence[StartRun]) -> StartRun:
     return min(equal, key=lambda run: run.number)
 
 
-def as_near(rows: float) -> float:
+def objective_tolerance(rows: float) -> float:
     """How much the objectives may differ if parameters are nearly the same."""
     return max(0.05, 1e-4 * rows)
 
 
-def alike(first: np.ndarray, second: np.ndarray) -> bool:
+def same_groups(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether two lists of groups have the same parameters in some order."""
     free = list(range(len(second)))
     for group in first:
@@ -255,7 +255,7 @@ def alike(first: np.ndarray, second: np.ndarray) -> bool:
     return True
 
 
-def as_high(run: StartRun, best: StartRun) -> bool:
+def reaches(run: StartRun, best: StartRun) -> bool:
     """Whether a run has reached the objective of the best."""
     if run.problem is not best.problem or run.degenerate != best.degenerate:
         return False
@@ -481,13 +481,13 @@ class RaceSearch(Search, frozen=False, eq=False):
     def _sort_out(self, race: Race) -> None:
         """Remove sets that are degenerate, equal to another, or too far behind."""
         bad = self.degenerate_sets(race)
-        left, near = np.ones(race.sets, dtype=bool), as_near(race.mass)
+        left, near = np.ones(race.sets, dtype=bool), objective_tolerance(race.mass)
         order = np.argsort(-race.heights, kind="stable").tolist()
         groups = cache(partial(race.many.by_group, race.here))
         for rank, place in enumerate(order):
             for other in order[:rank]:
                 close = race.heights[other] - race.heights[place] <= near and bad[other] == bad[place]
-                if left[other] and close and alike(groups(other), groups(place)):
+                if left[other] and close and same_groups(groups(other), groups(place)):
                     race.met[other] |= race.met[place]
                     left[place] = False
                     break
@@ -505,7 +505,7 @@ class RaceSearch(Search, frozen=False, eq=False):
         hopeless = [run for run in degenerate if not run.owners <= saved]
         if hopeless and self.repair_sets is not None and race.passes <= self.plan.stop.max_iter:
             race.join(self.repair_sets([run.reached for run in hopeless]), np.array([run.number for run in hopeless]))
-            self.repaired |= owners_of(hopeless)
+            self.repaired |= find_owners(hopeless)
 
     def _run_of(self, race: Race, place: int, degenerate: bool) -> StartRun:
         params, height = race.many.some(race.here, place), float(race.heights[place])

@@ -325,7 +325,7 @@ class SpillFile:
             with tempfile.TemporaryFile(dir=folder) as file:  # it has no name, and is gone with its last descriptor
                 self._handle = os.dup(file.fileno())
         except OSError as error:
-            raise refused(self.folder, error) from error
+            raise spill_error(self.folder, error) from error
         self._segment: mmap.mmap | None = None
         self._start = self._end = 0  # where the segment begins in the file, and where it is free
 
@@ -350,7 +350,7 @@ class SpillFile:
             self._end += size
             return memoryview(self._segment)[at : at + raw.nbytes]
         except OSError as error:
-            raise refused(self.folder, error) from error
+            raise spill_error(self.folder, error) from error
 
     def _next_segment(self, least: int) -> mmap.mmap:
         """Map a further part of the file, twice as long as the one before."""
@@ -375,7 +375,7 @@ def write_all(handle: int, raw: memoryview, start: int) -> None:
         done += os.pwrite(handle, raw[done:], start + done)
 
 
-def refused(folder: str, error: OSError, another: str = "") -> DataError:
+def spill_error(folder: str, error: OSError, another: str = "") -> DataError:
     """The error of a folder that cannot take rows; `another` is the remedy."""
     reason = (error.strerror or str(error)).lower()
     another = another or remedies.either("spill=FOLDER", "--spill DIR")
@@ -487,7 +487,7 @@ def runs_of(ready: Sequence[Any], n_jobs: int) -> list[Sequence[Any]]:
 # Numeric rows as one array, in memory or memory-mapped from a file.
 
 
-def joined(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -> np.ndarray:
+def join_rows(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None) -> np.ndarray:
     """All parts, (rows, columns) float64, in one array of their own.
 
     With a known number of `rows` they are put in place as they come.
@@ -515,4 +515,4 @@ def _in_a_file(parts: Iterable[np.ndarray], folder: str) -> np.ndarray:
             # The map stays when the file is closed; the space is free again once the array is gone.
             return np.asarray(np.memmap(file, np.float64, "r+")).reshape(-1, part.shape[1])
     except OSError as error:
-        raise refused(folder, error) from error
+        raise spill_error(folder, error) from error

@@ -41,13 +41,13 @@ def console_on(stream: IO[str]) -> Console:
     return Console(file=stream, markup=False, emoji=False, highlight=False, soft_wrap=False)
 
 
-def starts_told(tell: Tell, what: str = "EM initialisation") -> Callable[[int, int, int, float], None]:
+def report_starts(tell: Tell, what: str = "EM initialisation") -> Callable[[int, int, int, float], None]:
     """A watch over a search for classes: which initialisation of how many, its iteration and its objective so far.
 
     Starts run side by side, and a search over numbers of classes runs them for each number: no share of the work done
     is known.
 
-    >>> starts_told(lambda *progress: print(*progress))(3, 10, 25, -1234.5678)
+    >>> report_starts(lambda *progress: print(*progress))(3, 10, 25, -1234.5678)
     EM initialisation 0 0 3 of 10, iteration 25, objective -1234.57
     """
 
@@ -104,7 +104,7 @@ _ending: list[bool] = []
 
 
 @contextmanager
-def interrupts_end(end: bool = True) -> Iterator[None]:
+def end_on_interrupt(end: bool = True) -> Iterator[None]:
     """Let an interrupt end the work, as in cross-validation and in every command but `fit`.
 
     Outside such a block EM answers an interrupt with its best model so far. Inside, that model would be one of many,
@@ -117,7 +117,7 @@ def interrupts_end(end: bool = True) -> Iterator[None]:
         _ending.pop()
 
 
-def best_so_far() -> None:
+def raise_if_ending() -> None:
     """Re-raise the interrupt being handled if it ends the work; else the caller keeps its best model so far."""
     if _ending and _ending[-1]:
         raise

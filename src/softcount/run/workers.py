@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
-from softcount.run.local import LINE, SMALL, Rows, Runner, Spill, Step, begin, one_blas_thread, refused
+from softcount.run.local import LINE, SMALL, Rows, Runner, Spill, Step, begin, one_blas_thread, spill_error
 from softcount.sources.open_source import parts_of
 from softcount.sources.source import Source
 from softcount.table.chunk import Chunk
@@ -146,7 +146,7 @@ def _refusing(folder: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise refused(os.path.dirname(folder), error, "TMPDIR=DIR for the workers") from error
+        raise spill_error(os.path.dirname(folder), error, "TMPDIR=DIR for the workers") from error
 
 
 def _is_private(found: os.stat_result) -> bool:

@@ -19,10 +19,10 @@ from softcount.learn.kmeans.points import (
     SAMPLE,
     Frame,
     Points,
-    distinct,
-    in_order,
-    most_sampled,
+    find_distinct,
+    sample_size,
     sampled_points,
+    sort_rows,
     spans,
     unit_rows,
 )
@@ -75,11 +75,11 @@ class Engine(Struct, frozen=True):
         found: np.dtype = self.points.rows.dtype
         return found
 
-    def walk(self, centres: np.ndarray) -> Walk:
-        return Walk(self, centres)
+    def walk(self, centres: np.ndarray) -> LloydRun:
+        return LloydRun(self, centres)
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
-        return distinct(self.points, clusters, self.kernel)
+        return find_distinct(self.points, clusters, self.kernel)
 
     def total(self, work: Callable[..., MovedCentres], state: State, at: Goal | np.ndarray) -> MovedCentres:
         """The sum of a kernel's results for all chunks, in their order."""
@@ -100,12 +100,12 @@ class Engine(Struct, frozen=True):
         return self.threads.map(lambda task: work(*task), zip(parts, borders, strict=True))
 
 
-def no_rows(centres: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def no_sums(centres: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The sums, weights and numbers of rows of centres that have none."""
     return np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
 
 
-class Walk:
+class LloydRun:
     """Centres on their way down: Lloyd's two steps in turn over rows that are here, with labels, bounds and sums."""
 
     labels: np.ndarray | None
@@ -118,7 +118,7 @@ class Walk:
         self.labels = self.state.labels
         self.goal = goal_of(centres, engine.dtype, None, np.zeros(blocks))
         self.centres = self.goal.centres
-        self.sums, self.mass, self.members = no_rows(centres)
+        self.sums, self.mass, self.members = no_sums(centres)
         self.since, self.bounded, self.is_counted = 0, False, False
 
     def assign(self) -> tuple[float, int]:
@@ -271,10 +271,10 @@ def descend(engine: Walker, centres: np.ndarray, stop: KMeansStop) -> Descent:
         converged = not changed or (shift <= limit and bool(walk.members.all()))
         if converged:
             break
-    return finished(walk, engine.mass, first, falls, converged)
+    return make_descent(walk, engine.mass, first, falls, converged)
 
 
-def finished(walk: Walk, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
+def make_descent(walk: LloydRun, mass: float, first: float, falls: list[float], converged: bool) -> Descent:
     """The result: the cost from the labels, and earlier costs by adding up the gains of the steps."""
     cost = walk.cost()
     steps = np.array(falls)
@@ -295,7 +295,7 @@ def finished(walk: Walk, mass: float, first: float, falls: list[float], converge
 DTYPE = np.dtype(np.float64)
 
 
-class Ends(Struct, frozen=True):
+class ColumnEnds(Struct, frozen=True):
     """The least and largest number of every column, the first cell that is not finite, and the number of rows.
 
     `zeros` is the number of rows of zeros, which have no direction.
@@ -307,19 +307,19 @@ class Ends(Struct, frozen=True):
     n_rows: int
     zeros: int
 
-    def __add__(self, other: Ends) -> Ends:
+    def __add__(self, other: ColumnEnds) -> ColumnEnds:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         bad = other.bad if self.bad is None else self.bad
-        return Ends(low, high, bad, self.n_rows + other.n_rows, self.zeros + other.zeros)
+        return ColumnEnds(low, high, bad, self.n_rows + other.n_rows, self.zeros + other.zeros)
 
 
-def find_ends(places: Sequence[int], chunk: Chunk) -> Ends:
+def find_ends(places: Sequence[int], chunk: Chunk) -> ColumnEnds:
     cells, bad = chunk.reals[:, places], None
     low, high = cells.min(axis=0), cells.max(axis=0)
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         row, place = (int(at) for at in np.argwhere(~np.isfinite(cells))[0])
         bad = float(cells[row, place]), chunk.start + row, place
-    return Ends(low, high, bad, chunk.n_rows, int((~cells.any(axis=1)).sum()))
+    return ColumnEnds(low, high, bad, chunk.n_rows, int((~cells.any(axis=1)).sum()))
 
 
 def spaced_rows(places: Sequence[int], spacing: int, chunk: Chunk) -> np.ndarray:
@@ -367,7 +367,7 @@ def assign_rows(kernel_name: str, centres: np.ndarray, part: PlacedRows) -> tupl
     return kernel.advance(part.rows, state, goal), state.labels
 
 
-class RowsElsewhere(Struct, frozen=True):
+class RemotePoints(Struct, frozen=True):
     """Placed rows on workers, and the kernel that finds their nearest centres there."""
 
     rows: Rows
@@ -384,25 +384,25 @@ class RowsElsewhere(Struct, frozen=True):
     def mass(self) -> float:
         return float(self.n_rows)
 
-    def walk(self, centres: np.ndarray) -> RowWalk:
-        return RowWalk(self, centres)
+    def walk(self, centres: np.ndarray) -> RemoteLloydRun:
+        return RemoteLloydRun(self, centres)
 
     def sample(self, clusters: int) -> tuple[Points, bool]:
-        found = self.rows.total(partial(sample_rows, self.kernel.__name__, most_sampled(clusters)))
+        found = self.rows.total(partial(sample_rows, self.kernel.__name__, sample_size(clusters)))
         if self.n_rows > SAMPLE:
             return sampled_points(found), found.whole
-        order, _ = in_order(found.rows)
+        order, _ = sort_rows(found.rows)
         return Points.of(found.rows[order], found.weights[order]), found.whole
 
 
-class RowWalk(Walk):
+class RemoteLloydRun(LloydRun):
     """Steps over rows on workers, by totals of every pass: rows are counted anew each time."""
 
     since = 0
 
-    def __init__(self, engine: RowsElsewhere, centres: np.ndarray) -> None:
+    def __init__(self, engine: RemotePoints, centres: np.ndarray) -> None:
         self.engine, self.centres, self.labels, self._cost = engine, centres, None, 0.0
-        self.sums, self.mass, self.members = no_rows(centres)
+        self.sums, self.mass, self.members = no_sums(centres)
 
     def cost(self) -> float:
         return self._cost
@@ -437,5 +437,5 @@ class RowWalk(Walk):
         return FarRows(np.concatenate(apart), np.concatenate(labels), np.concatenate(rows))
 
 
-Walker = Engine | RowsElsewhere
+Walker = Engine | RemotePoints
 """The rows of a fit, here or on workers."""

@@ -16,12 +16,12 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, goal_of, squared_norms, squares
 from softcount.learn.kmeans.descend import (
+    ColumnEnds,
     Descent,
-    Ends,
     Engine,
     KMeansStop,
-    RowsElsewhere,
-    Walk,
+    LloydRun,
+    RemotePoints,
     Walker,
     descend,
     find_ends,
@@ -37,13 +37,13 @@ from softcount.learn.kmeans.points import (
     StartStack,
     descend_together,
     draw_centres,
-    drawn,
-    ended,
+    draw_rows,
     frame_of,
     frame_within,
-    in_parts,
     not_finite,
+    run_stack,
     spacing,
+    split_runs,
     unit_rows,
 )
 from softcount.run.local import Rows, Runner, Threads, one_blas_thread
@@ -95,7 +95,7 @@ def exchange_rows(few: FewRows, end: SmallEnd, sweeps: int = SWEEPS) -> SmallEnd
         labels[gaining] = now.target[gaining]
         again = weigh_moves(few, labels, now.centres)
         if not again.cost < now.cost * (1 - SAME):  # each would gain alone, not all of them together
-            again = weigh_moves(few, one_by_one(few, now, gaining), now.centres)
+            again = weigh_moves(few, move_one_by_one(few, now, gaining), now.centres)
             if not again.cost < now.cost * (1 - SAME):
                 break
         now = again
@@ -129,7 +129,7 @@ def weigh_moves(few: FewRows, labels: np.ndarray, before: np.ndarray) -> Moves:
     return Moves(labels, centres, mass, float(here @ weights), target, weights * (leaving - squares[target, rows]))
 
 
-def one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
+def move_one_by_one(few: FewRows, now: Moves, gaining: np.ndarray) -> np.ndarray:
     """Labels after moving rows one by one, the largest gain first, with centres updated."""
     rows = gaining[np.argsort(-now.gain[gaining], kind="stable")]
     labels, centres, mass = now.labels.copy(), now.centres.copy(), now.mass.copy()
@@ -158,15 +158,17 @@ def move_centres(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: i
         return best
     failures, failed = int(np.clip(AFFORDED // work, *FAILURES)), 0
     while failed < failures and len(best.centres) > 1 and best.cost > 0:
-        moves = in_parts(few, promising(few, best, rng, failures * TRIED))
-        ends = [end for part in moves for end in ended(StartStack.near(few, best, part), most, best.cost, ALONE_AFTER)]
+        moves = split_runs(few, propose_moves(few, best, rng, failures * TRIED))
+        ends = [
+            end for part in moves for end in run_stack(StartStack.near(few, best, part), most, best.cost, ALONE_AFTER)
+        ]
         again = exchange_rows(few, min(ends, key=lambda end: end.cost)) if ends else best
         failed = 0 if again.cost < best.cost * (1 - SAME) else failed + 1
         best = best if failed else again
     return exchange_rows(few, best, LAST_SWEEPS)
 
 
-def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> np.ndarray:
+def propose_moves(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int) -> np.ndarray:
     """(moves x clusters x columns) centres with one of each set moved to a row drawn by weight times squared distance.
 
     The best places of each centre come first, and of these the best moves.
@@ -176,7 +178,7 @@ def promising(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: int)
     first = squares[best.labels, rows]
     squares[best.labels, rows] = np.inf
     second = squares.min(axis=0)
-    places = few.cells(drawn(few.weights * first, rng.random(len(clusters) * PLACES)))
+    places = few.cells(draw_rows(few.weights * first, rng.random(len(clusters) * PLACES)))
     there = few.squares(places)
     with_it = np.minimum(first, there)
     # Rows of the centre that goes have their second nearest, or the new one.
@@ -202,7 +204,7 @@ FINALISTS = 2
 """Runs on the sample of a large table that continue with all rows."""
 
 
-class Wish(Struct, frozen=True):
+class KMeansOptions(Struct, frozen=True):
     """The options of a fit."""
 
     clusters: int
@@ -233,7 +235,7 @@ class Centres(Struct, frozen=True):
         """The nearest centre of each row, and the squared distance to it in the table's units."""
         inner = self.frame.inside(self.centres)
         engine = Engine(Points.of(self.frame.bring(X), None), kernels_for(X, len(inner) // ROUNDS), threads)
-        walk = Walk(engine, inner)
+        walk = LloydRun(engine, inner)
         walk.assign()
         with np.errstate(over="ignore"):  # in the table's units a square may be more than float64 holds
             apart = engine.spread(walk.state.labels, inner) / self.frame.ruler / self.frame.ruler
@@ -265,7 +267,7 @@ def kernels_for(X: PointRows, distances: int) -> ModuleType:
 def fit_kmeans(
     X: PointRows,
     weights: np.ndarray | None,
-    wish: Wish,
+    wish: KMeansOptions,
     threads: Threads,
     names: Sequence[Any] | None = None,
     *,
@@ -280,20 +282,20 @@ def fit_kmeans(
             power = int(np.frexp(weights.max())[1])
             heavy = 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
             weights = weights / heavy
-        kernel = kernels_for(X, distances_of(wish))
+        kernel = kernels_for(X, count_distances(wish))
         placed = frame.place_here(X) if owned else frame.place(X)
         found, labels = fit_centres(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
         assert labels is not None
-        return replace(in_units(found, heavy), sizes=found.sizes * heavy), labels
+        return replace(to_table_units(found, heavy), sizes=found.sizes * heavy), labels
 
 
-def distances_of(wish: Wish) -> int:
+def count_distances(wish: KMeansOptions) -> int:
     """Distances per row in a round of assignments, over all runs."""
     return wish.clusters * (wish.n_init if isinstance(wish.init, str) else 1)
 
 
 def fit_centres(
-    engine: Walker, frame: Frame, wish: Wish, names: Sequence[Any] | None
+    engine: Walker, frame: Frame, wish: KMeansOptions, names: Sequence[Any] | None
 ) -> tuple[Centres, np.ndarray | None]:
     """Centres of the best run, costs in kernel units, and labels if the rows are here."""
     if isinstance(wish.init, str):
@@ -306,17 +308,17 @@ def fit_centres(
             members, sizes = best.members[order], best.sizes[order]
             best = replace(best, centres=best.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
     else:
-        centres = frame.inside(given(wish, len(frame.anchor), names))
+        centres = frame.inside(check_centres(wish, len(frame.anchor), names))
         far = (np.abs(centres) > 4.0 ** COMFORTABLE[engine.dtype.itemsize]).any(axis=1)
         if far.any():  # its square would overflow
             raise DataError(
                 f"init: centre {int(far.argmax())} is too far from every row to have any. Start among the rows."
             )
         best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
-    return settled(engine, frame, best, agreed, notes)
+    return round_centres(engine, frame, best, agreed, notes)
 
 
-def in_units(found: Centres, heavy: float) -> Centres:
+def to_table_units(found: Centres, heavy: float) -> Centres:
     """The costs in the table's units and weights, with a note if they overflow."""
     with np.errstate(over="ignore"):
         trace = [float(value) for value in np.array(found.trace) / found.frame.ruler * heavy / found.frame.ruler]
@@ -324,7 +326,7 @@ def in_units(found: Centres, heavy: float) -> Centres:
     return replace(found, trace=trace, inertia=trace[-1], notes=found.notes + said)
 
 
-def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
+def check_centres(wish: KMeansOptions, columns: int, names: Sequence[Any] | None) -> np.ndarray:
     try:
         centres = np.array(wish.init, dtype=np.float64)
     except (TypeError, ValueError):
@@ -346,7 +348,7 @@ def given(wish: Wish, columns: int, names: Sequence[Any] | None) -> np.ndarray:
     return centres
 
 
-def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int], list[str]]:
+def best_of_draws(engine: Walker, wish: KMeansOptions) -> tuple[Descent, tuple[int, int], list[str]]:
     """The best of several initialisations, how many reached it, and notes."""
     sample, whole = engine.sample(wish.clusters)
     few, starts, rng = draw_starts(FewRows.of(sample, wish.unit), wish)
@@ -385,14 +387,14 @@ def best_of_draws(engine: Walker, wish: Wish) -> tuple[Descent, tuple[int, int],
     return best_end, agreed, notes
 
 
-def draw_starts(few: FewRows, wish: Wish) -> tuple[FewRows, np.ndarray, np.random.Generator]:
+def draw_starts(few: FewRows, wish: KMeansOptions) -> tuple[FewRows, np.ndarray, np.random.Generator]:
     """Initial centres of all runs, by differences if products lose too many digits."""
     rng = np.random.default_rng(wish.seed)
     starts = draw_centres(few, rng, wish.init, wish.clusters, wish.n_init)
     return (few, starts, rng) if few.is_clear(starts[0]) else draw_starts(replace(few, norms=None), wish)
 
 
-def settled(
+def round_centres(
     engine: Walker, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
 ) -> tuple[Centres, np.ndarray | None]:
     """Centres in the table's units, costs in the frame's, labels of the rounded centres."""
@@ -417,12 +419,12 @@ def settled(
 # k-means of rows on workers: the same frame, sample and initialisations; Lloyd's steps use totals of every pass.
 
 
-def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, names: Sequence[Any]) -> Centres:
+def fit_rows(rows: Rows, places: Sequence[int], wish: KMeansOptions, runner: Runner, names: Sequence[Any]) -> Centres:
     """Centres of columns of a table whose rows are on workers."""
     with one_blas_thread():
         if not rows.n_rows:
             raise DataError("the table has no rows.")
-        ends: Ends = rows.total(partial(find_ends, list(places)))
+        ends: ColumnEnds = rows.total(partial(find_ends, list(places)))
         if ends.bad is not None:
             raise not_finite(*ends.bad, names)
         refuse_few(ends.n_rows, wish.clusters)
@@ -432,15 +434,15 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: Wish, runner: Runner, name
         else:
             looked_at = rows.each(partial(spaced_rows, list(places), spacing(ends.n_rows)))
             frame = frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
-        notes = without_direction(ends.n_rows - kept, kept)
-        kernel = kernels_for(np.empty((kept, 0)), distances_of(wish))
+        notes = note_zeros(ends.n_rows - kept, kept)
+        kernel = kernels_for(np.empty((kept, 0)), count_distances(wish))
         placed = rows.made(partial(place_rows, list(places), frame))
-        found, _ = fit_centres(RowsElsewhere(placed, kept, kernel, runner, wish.unit), frame, wish, names)
+        found, _ = fit_centres(RemotePoints(placed, kept, kernel, runner, wish.unit), frame, wish, names)
         found.notes.extend(notes)
-        return in_units(found, 1.0)
+        return to_table_units(found, 1.0)
 
 
-def without_direction(zeros: int, others: int) -> list[str]:
+def note_zeros(zeros: int, others: int) -> list[str]:
     """A note on rows of zeros; an error if there are no others."""
     if not others:
         raise DataError("every row is all zeros, so none has a direction. Use KMeans for rows compared by distance.")

@@ -400,18 +400,18 @@ def descend_together(few: FewRows, centres: np.ndarray, most: int) -> list[Small
     One that cannot become the best any more is given up and left out.
     """
     ends: list[SmallEnd] = []
-    for part in in_parts(few, centres):
-        ends += ended(StartStack(few, part), most, min((end.cost for end in ends), default=np.inf))
+    for part in split_runs(few, centres):
+        ends += run_stack(StartStack(few, part), most, min((end.cost for end in ends), default=np.inf))
     return ends
 
 
-def in_parts(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
+def split_runs(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
     """Some runs at a time, so that their scores and centres stay in the cache."""
     step = max(1, TILE // max(centres.shape[1] * len(few), centres[0].size))
     return (centres[at : at + step] for at in range(0, len(centres), step))
 
 
-def ended(stack: StartStack, most: int, best: float, alone: int | None = None) -> list[SmallEnd]:
+def run_stack(stack: StartStack, most: int, best: float, alone: int | None = None) -> list[SmallEnd]:
     """The ends of those runs that may still beat `best`; after `alone` updates only the best one continues."""
     ends: list[SmallEnd] = []
     known, before = best, np.full(len(stack.centres), np.inf)
@@ -444,14 +444,14 @@ PER_CENTRE = 64
 """Rows sampled for each centre, where that is more."""
 
 
-def distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points, bool]:
+def find_distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points, bool]:
     """The distinct rows with their weights, and whether they are all of the table's.
 
     A small dense table is sorted: its order, and so every draw, survives a change of units.
     """
     weights = np.ones(len(points)) if points.weights is None else points.weights
     if not sparse.issparse(points.rows) and len(points) <= SAMPLE:
-        order, first = in_order(points.rows)
+        order, first = sort_rows(points.rows)
         return Points.of(points.rows[order[first]], np.add.reduceat(weights[order], np.flatnonzero(first))), True
     found: DistinctRows | None = None
     for part, span in zip(points.parts, spans(len(points)), strict=True):
@@ -459,13 +459,13 @@ def distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points,
         if found is not None:
             wanted = np.flatnonzero(hashes <= found.last)
             hashes, part, own = hashes[wanted], part[wanted], own[wanted]
-        more = DistinctRows.of(hashes, part, own, most_sampled(clusters))
+        more = DistinctRows.of(hashes, part, own, sample_size(clusters))
         found = more if found is None else found + more
     assert found is not None
     return sampled_points(found), found.whole
 
 
-def most_sampled(clusters: int) -> int:
+def sample_size(clusters: int) -> int:
     return max(SAMPLE, PER_CENTRE * clusters)
 
 
@@ -473,7 +473,7 @@ def sampled_points(found: DistinctRows) -> Points:
     return Points.of(found.rows[: found.most], found.weights[: found.most])
 
 
-def in_order(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sort_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places of the rows sorted by their first cell, then the next; and which of these differ from the one before.
 
     A column only sorts what those before it left equal: of 1,797 rows of 64 pixels a fifth of the time of np.unique.
@@ -518,10 +518,10 @@ def plus_plus(few: FewRows, rng: np.random.Generator, clusters: int, count: int,
     """
     starts = np.arange(count)
     chosen = np.empty((count, clusters), np.int64)
-    chosen[:, 0] = drawn(few.weights, rng.random(count))
+    chosen[:, 0] = draw_rows(few.weights, rng.random(count))
     nearest = few.squares(few.cells(chosen[:, 0]))
     for at in range(1, clusters):
-        rows = np.array([drawn(few.weights * near, rng.random(looks)) for near in nearest])
+        rows = np.array([draw_rows(few.weights * near, rng.random(looks)) for near in nearest])
         after = few.squares(few.cells(rows.ravel())).reshape(count, looks, -1)
         np.minimum(after, nearest[:, None], out=after)
         best = (after @ few.weights).argmin(axis=1)
@@ -529,7 +529,7 @@ def plus_plus(few: FewRows, rng: np.random.Generator, clusters: int, count: int,
     return chosen
 
 
-def drawn(share: np.ndarray, at: np.ndarray) -> np.ndarray:
+def draw_rows(share: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Rows drawn in proportion to `share`, by numbers between 0 and 1; any row if all shares are zero."""
     if not share.any():
         return (at * len(share)).astype(np.int64)
