@@ -173,11 +173,7 @@ def test_columns_of_a_correlated_block_are_asked_with_the_others_of_the_block():
 
 @pytest.mark.parametrize(
     ("of", "given", "said"),
-    [
-        ("shape", {}, "shape"),
-        ("colour", {"shape": 1}, "shape"),
-        ("colour", {"colour": "red"}, "both asked for and given"),
-    ],
+    [("shape", {}, "shape"), ("colour", {"shape": 1}, "shape"), ("colour", {"colour": "red"}, "both `of` and given")],
 )
 def test_a_question_that_makes_no_sense_is_refused(model, of, given, said):
     with pytest.raises(sc.DataError, match=said):

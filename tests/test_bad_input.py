@@ -334,7 +334,7 @@ def test_a_class_that_grows_by_unlabelled_rows_is_named_with_its_counts():
 def test_labels_of_the_wrong_shape_are_refused():
     refused(lambda: naive().fit(FRAME, LABELS[:5]), "60", "5", "inconsistent")
     refused(lambda: naive().fit(FRAME, np.c_[LABELS, LABELS]), r"\(60, 2\)", "1d array")
-    refused(lambda: naive().fit(FRAME, "state"), "'state'", "not in the table", "'size'")
+    refused(lambda: naive().fit(FRAME, "state"), "'state'", "the table has no", "'size'")
     refused(lambda: naive().fit(FRAME, "sise"), "Did you mean 'size'")
     refused(lambda: sc.NaiveBayes().fit(ARRAY, "state"), "'state'", "bare array", "labels themselves")
 

@@ -156,15 +156,15 @@ def test_questions_about_columns_that_are_not_there_name_those_that_are():
 
 def test_questions_that_cannot_be_answered_are_refused():
     model = naive().fit(FRAME.assign(state=LABELS), "state")
-    refused(lambda: model.query("size", {"size": 1.0}), "both asked for and given")
+    refused(lambda: model.query("size", {"size": 1.0}), "both `of` and given")
     refused(lambda: model.query("size", {"state": "rotten"}), "no class 'rotten'", "ripe, sour")
     refused(lambda: model.sample(2, {"state": "rotten"}), "no class 'rotten'", "ripe, sour")
     refused(lambda: model.explain(FRAME, against="rotten"), "no class 'rotten'", "ripe, sour")
     refused(lambda: model.query("colour", {"size": "many"}), "'size'", "'many'")
     refused(lambda: model.query("colour", {"visits": -1}), "'visits'", "-1")
     refused(lambda: model.query("colour", {"size": np.inf}), "'size'", "infinite")
-    refused(lambda: model.query("colour", 5), "mapping", "5")
-    refused(lambda: model.sample(2, 5), "mapping", "5")
+    refused(lambda: model.query("colour", 5), "mapping", "int")
+    refused(lambda: model.sample(2, 5), "mapping", "int")
     refused(lambda: model.query("size").quantile(1.5), "between 0 and 1", "1.5")
 
 

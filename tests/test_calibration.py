@@ -367,7 +367,7 @@ def said(**what):
 SPOILT = {
     "a falling curve": curve(lambda share: share[::-1].copy()),
     "a share of one": curve(lambda share: np.ones_like(share)),
-    "a share that is no number": curve(lambda share: np.full_like(share, np.nan)),
+    "a share that is not a number": curve(lambda share: np.full_like(share, np.nan)),
     "fewer shares than points": curve(lambda share: share[1:].copy()),
     "points in no order": odds(lambda at: at[::-1].copy()),
     "an infinite point": odds(lambda at: np.concatenate([at[:-1], [np.inf]])),

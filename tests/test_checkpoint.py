@@ -116,14 +116,16 @@ def test_other_data_other_options_and_other_files_are_refused(tmp_path: Path) ->
         kill_after(8, patch)
         with pytest.raises(Killed):
             mixture.fit(rows())
-    with pytest.raises(DataError, match=r"^\S*fit.checkpoint is a checkpoint of other data\. "):
+    with pytest.raises(DataError, match=r"^\S*fit.checkpoint is a checkpoint of a fit with other data\. "):
         mixture.fit(rows(seed=1))
     for changed in ({"random_state": 1}, {"max_iter": 5}, {"prior": 2.0}, {"n_components": 2}):
-        with pytest.raises(DataError, match=r"^\S*fit.checkpoint is a checkpoint of other (options|data)\. "):
+        with pytest.raises(
+            DataError, match=r"^\S*fit.checkpoint is a checkpoint of a fit with other (options|data)\. "
+        ):
             sc.Mixture(**(mixture.get_params() | changed)).fit(rows())
     mixture.fit(rows())
     mixture.save(path)
-    with pytest.raises(ModelFileError, match="is a model, and no checkpoint"):
+    with pytest.raises(ModelFileError, match="is a model, not a checkpoint"):
         mixture.fit(rows())
     path.write_bytes(b"PK\x03\x04 no")
     with pytest.raises(ModelFileError):
@@ -170,7 +172,7 @@ def test_the_same_steps_in_other_sequences_are_other_data(tmp_path: Path) -> Non
         with pytest.raises(Killed):
             states.fit(series())
     whole = [step for own in series() for step in own]
-    with pytest.raises(DataError, match="is a checkpoint of other data"):
+    with pytest.raises(DataError, match="is a checkpoint of a fit with other data"):
         states.fit([whole[:100], whole[100:]])
 
 

@@ -30,7 +30,7 @@ EVERY_CANDIDATE = comparison.list_candidates
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is learned at once."""
-    every, quick = comparison.list_candidates, ("naive Bayes", "cut naive Bayes", "logistic regression")
+    every, quick = comparison.list_candidates, ("naive Bayes", "discretised naive Bayes", "logistic regression")
     monkeypatch.setattr(comparison, "list_candidates", lambda *how: [x for x in every(*how) if x.name in quick])
 
 
@@ -79,7 +79,7 @@ def test_the_log_loss_of_whole_rows_is_that_of_the_model() -> None:
             nats -= norm.logpdf(X[test, column], own["mean"][y[test]], np.sqrt(own["variance"][y[test]])).sum()
         nats -= np.log(params.class_prior_[y[test]]).sum()
     assert found["naive Bayes"] == pytest.approx(nats / len(y), rel=1e-9)
-    assert found["cut naive Bayes"] is not None and found["logistic regression"] is None
+    assert found["discretised naive Bayes"] is not None and found["logistic regression"] is None
 
 
 def test_a_mixture_per_class_is_bayes_rule_over_the_densities_of_the_classes() -> None:
@@ -221,7 +221,7 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         sc.compare(np.zeros((4, 2)), "y")
     with pytest.raises(DataError, match="there is no column 'z' in X"):
         sc.compare(columns, "z")
-    with pytest.raises(DataError, match="kinds says what columns are, by name"):
+    with pytest.raises(DataError, match="kinds declares columns by name"):
         sc.compare(columns, labels, kinds="normal")  # type: ignore[arg-type]
 
 

@@ -108,9 +108,10 @@ def test_pairs_that_ask_for_many_classes_are_named_with_what_few_have() -> None:
     frame = {"shop": np.array(list("abcdefgh"))[shop], "price": rng.normal(shop * 4.0, 1.0), "x": rng.normal(size=400)}
     found = sc.Mixture(random_state=0).fit(frame)
     assert found.n_components_ > 5
-    said = [note for note in found.notes_ if "of the gain of" in note]
+    said = [note for note in found.notes_ if "of the improvement of" in note]
     assert len(said) == 1 and "'shop' and 'price'" in said[0] and "n_components=4" in said[0] and "'x'" not in said[0]
-    few = [note for note in sc.Mixture(random_state=0).fit({"price": frame["x"]}).notes_ if "of the gain of" in note]
+    notes = sc.Mixture(random_state=0).fit({"price": frame["x"]}).notes_
+    few = [note for note in notes if "of the improvement of" in note]
     assert not few
 
 

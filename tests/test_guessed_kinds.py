@@ -1,4 +1,4 @@
-"""Only a declared kind refuses a later row: a number that a guessed one cannot hold is no evidence, and it is said."""
+"""Only a declared kind refuses a later row: a number that a guessed one cannot hold is not evidence, and it is said."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_saved_model_remembers_that_nobody_declared_it(tmp_path: Path) -> None
 
 def test_query_takes_it_as_not_given_and_says_so() -> None:
     model = fitted()
-    with pytest.warns(DataWarning, match=r"column 'visits' is count .* 2\.5 is no evidence"):
+    with pytest.warns(DataWarning, match=r"column 'visits' is count .* 2\.5 is not evidence"):
         assert model.query("size", {"visits": 2.5}).mean == model.query("size").mean
 
 

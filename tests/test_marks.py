@@ -131,7 +131,7 @@ def test_every_column_of_text_is_listed_or_the_one_asked_for():
     assert set(nb.marking_words(key="b")["column"].tolist()) == {"b"}
     assert set(nb.explain_words(X, row=2)["column"].tolist()) == {"a", "b"}
     assert set(nb.explain_words(X, row=2, key="a")["column"].tolist()) == {"a"}
-    with pytest.raises(DataError, match="'c' is no column of text"):
+    with pytest.raises(DataError, match="'c' is not a column of text"):
         nb.marking_words(key="c")
 
 

@@ -57,7 +57,8 @@ def test_every_listed_name_is_there(name: str) -> None:
 
 
 def test_a_name_that_moved_says_where_it_is() -> None:
-    for name, home in {"Normal": "families.Normal", "Gamma": "priors.Gamma", "AveragedStars": "AODE"}.items():
+    homes = {"Normal": "families.Normal", "Gamma": "priors.Gamma", "AveragedStars": "AODE", "GaussianNB": "NaiveBayes"}
+    for name, home in homes.items():
         with pytest.raises(AttributeError, match=rf"softcount\.{home}\."):
             getattr(softcount, name)
     with pytest.raises(AttributeError, match=r"no attribute 'fish'$"):

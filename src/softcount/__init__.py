@@ -41,6 +41,13 @@ _MOVED = {
 }
 _RENAMED = {
     "AveragedStars": "softcount.AODE",
+    **dict.fromkeys(("GaussianNB", "CategoricalNB", "MultinomialNB", "BernoulliNB"), "softcount.NaiveBayes"),
+    **dict.fromkeys(("HMM", "GaussianHMM", "CategoricalHMM"), "softcount.HiddenMarkov"),
+    **dict.fromkeys(("BayesianNetwork", "DiscreteBayesianNetwork"), "softcount.BayesNet"),
+    "CountVectorizer": "softcount.BagOfWords()",
+    "TfidfVectorizer": "softcount.BagOfWords('tfidf')",
+    "KDE": "softcount.KernelDensity",
+    "LDA": "softcount.Classifier, which has discriminant analysis",
     "GammaFamily": "softcount.families.Gamma",
     "HistogramFamily": "softcount.families.Histogram",
     "KernelFamily": "softcount.families.Kernel",

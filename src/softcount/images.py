@@ -103,7 +103,7 @@ def rank_accuracy(y: Any, proba: Any, classes: Any = None) -> float:
     proba : array-like of shape (n_rows, n_classes)
         Probabilities; ties count half.
     classes : array-like of shape (n_classes,), default=None
-        Names of the columns of `proba` (a model's `classes_`). None is the sorted labels.
+        Names of the columns of `proba` (a model's `classes_`). By default, the sorted labels.
 
     Returns
     -------

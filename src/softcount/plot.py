@@ -406,7 +406,7 @@ class SelectionDisplay(Display):
         Parameters
         ----------
         criterion : str, default=None
-            A column of `selection_`; None is the criterion of the model.
+            A column of `selection_`; by default the criterion of the model.
         """
         if estimator.selection_ is None:
             raise DataError("the number of classes was given, so there is nothing to compare: fit with 'auto'.")

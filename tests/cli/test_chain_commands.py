@@ -80,12 +80,12 @@ def test_a_column_of_sequences_is_declared(folder: Path, tmp_path: Path) -> None
 
 
 UNREADABLE = {
-    "no Markov chain": ["generate", "table.sc"],
+    "not a Markov chain": ["generate", "table.sc"],
     "'q' is no symbol": ["generate", "names.sc", "--start", "q"],
     "was never met": ["predict", "names.sc", "lines.txt", "--steps", "characters"],
     "markov:2": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=markov:pages,3,4"],
     "'pages' is not known": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=markov:pages"],
-    "nothing can stand after": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=categorical:3"],
+    "takes no suffix": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=categorical:3"],
     "no line that holds": ["fit", "blank.txt", "--steps", "words"],
     "longest": ["fit", "names.txt", "--steps", "characters", "--order", "11"],
     "which sequence": ["fit", "visits.csv", "--order", "1"],
@@ -96,7 +96,7 @@ UNREADABLE = {
 def test_what_cannot_be_is_said_in_a_line(folder: Path, said: str, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder)
     (folder / "blank.txt").write_text("\n\n")
-    if said == "no Markov chain":
+    if said == "not a Markov chain":
         done(run("fit", "visits.csv", "--target", "bought", "-o", "table.sc", "--folds", 0))
     result = run(*UNREADABLE[said])
     assert result.exit_code == 3 and said in result.stderr and "Traceback" not in result.output

@@ -102,7 +102,7 @@ def test_a_class_that_holds_no_rows_and_a_figure_nobody_asked_for_are_said_to_be
     add_selection(page, Chosen(), "evidence")  # type: ignore[arg-type]
     lines = render_text(page).splitlines()
     assert lines[2].endswith("chosen") and lines[3].endswith("2 not empty") and "CV" not in lines[1]
-    assert "is not chosen" in lines[4]
+    assert "are not chosen" in lines[4]
 
 
 # -- reports
@@ -110,7 +110,7 @@ def test_a_class_that_holds_no_rows_and_a_figure_nobody_asked_for_are_said_to_be
 
 def test_every_class_has_a_card_with_here_elsewhere_and_a_typical_row(folder):
     text = run("show", folder / "auto.sc").stdout
-    for word in ("What sets class 0 apart", "What sets class 1 apart", "elsewhere", "typical row:", "relative"):
+    for word in ("How class 0 differs", "How class 1 differs", "in the others", "typical row:", "relative"):
         assert word in text
 
 
@@ -156,7 +156,7 @@ def test_a_model_of_columns_without_names_takes_a_file_by_place(tmp_path):
 def test_a_naive_bayes_model_has_members_too(folder, tmp_path):
     run("fit", folder / "things.csv", "--target", "colour", "--folds", 0, "-o", tmp_path / "m.sc")
     text = run("show", tmp_path / "m.sc", folder / "odd.csv").stdout
-    assert "What sets blue apart" in text and "Rows that fit worst" in text
+    assert "How blue differs" in text and "Rows that fit worst" in text
 
 
 def test_predictions_come_with_anomaly_scores_where_asked(folder):

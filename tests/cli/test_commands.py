@@ -347,3 +347,5 @@ def test_a_picture_without_a_file_name_is_named_after_it(folder, tmp_path, monke
 def test_python_runs_the_package_as_the_command():
     done = python("-m", "softcount", "fti")
     assert done.returncode == 2 and b"Did you mean 'fit'?" in done.stderr
+    done = python("-m", "softcount", "classify", "x.csv")
+    assert done.returncode == 2 and b"Did you mean 'predict'?" in done.stderr

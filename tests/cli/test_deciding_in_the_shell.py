@@ -133,7 +133,7 @@ def test_a_network_is_evaluated_by_its_class(folder):
 BAD = {
     "a class nobody knows in costs": (("--cost", "sick,well=2"), 3, "there is no class 'sick'"),
     "a cost without a pair": (("--cost", "well=2"), 2, "is not TRUE,DECIDED=COST"),
-    "a cost that is no number": (("--cost", "well,ill, a=b=much"), 2, "'much' is not a number"),
+    "a cost that is not a number": (("--cost", "well,ill, a=b=much"), 2, "'much' is not a number"),
     "a class nobody knows in shares": (("--class-prior", "sick=0.2"), 3, "--class-prior: there is no class 'sick'"),
     "shares beyond one": (("--class-prior", "well=1.2"), 3, "from 0 to 1"),
     "a word among shares": (("--class-prior", "uniform", "--class-prior", "well=0.1"), 2, "or one word"),

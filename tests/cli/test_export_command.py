@@ -65,7 +65,7 @@ def test_a_graph_is_written(model: Path, tmp_path: Path) -> None:
         (("--to", "sql", "--dialect", "mysql"), 2, "'mysql' is not one of"),
         (("--to", "bif"), 2, "name the output"),
         (("--to", "bif", "-o", "x.bif"), 3, "only networks are written as BIF"),
-        (("--to", "sql", "--table", "a..b"), 3, "no name of a table"),
+        (("--to", "sql", "--table", "a..b"), 3, "not a name of a table"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(model: Path, words: tuple[str, ...], code: int, said: str) -> None:

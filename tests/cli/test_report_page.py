@@ -150,7 +150,7 @@ def test_a_model_of_many_classes_has_a_card_for_each():
     fitted.n_groups, fitted.shares = 6, StandIn().shares.repeat(3) / 3
     fitted.describe = lambda key: [f"{key} in {group}" for group in range(6)]  # type: ignore[method-assign]
     text = render_text(model_page(fitted))  # type: ignore[arg-type]
-    assert "What sets class 5 apart (8.3 % of the rows)" in text
+    assert "How class 5 differs (8.3 % of the rows)" in text
     assert "size in 5" in text
 
 

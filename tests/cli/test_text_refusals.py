@@ -93,7 +93,7 @@ def test_one_class_has_no_other_to_speak_for(tmp_path: Path) -> None:
         (tmp_path / "a" / str(place)).write_text("hello world")
     page = run("fit", tmp_path, "-o", "one.sc", "--full").stdout
     assert next(line for line in page.splitlines() if "log-loss" in line).split() == ["log-loss", "0", "0"]
-    assert "speaks for" not in run("explain", "one.sc", tmp_path, "--row", 1).stdout
+    assert "+word+" not in run("explain", "one.sc", tmp_path, "--row", 1).stdout
     assert format_number(-0.0) == "0"
 
 

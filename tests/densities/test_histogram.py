@@ -221,7 +221,7 @@ def test_scikit_learns_habits():
         ("auto", [3.0], "one row only"),
         ("auto", [], "no row"),
         ("auto", [1.0, np.inf], "row 2 holds inf"),
-        ("auto", np.ones((3, 2)), "of one column, and X has 2"),
+        ("auto", np.ones((3, 2)), "for one column, and X has 2"),
         ("auto", ["a", "b"], "needs numbers"),
     ],
 )

@@ -139,7 +139,7 @@ def test_no_command_tells_a_password_and_no_model_keeps_it(address: str, tmp_pat
     [
         (["fit", "{}"], "is a database. Name a table"),
         (["fit", "{}", "--sql", "SELECT nothing"], "the database refused the query"),
-        (["fit", "{}", "--sql", KEPT, "--target", "no"], "target names column 'no'"),
+        (["fit", "{}", "--sql", KEPT, "--target", "no"], "target: the table has no column 'no'"),
         (["fit", "{}", "{}"], "unexpected extra argument"),
         (["compare", "{}", "--sql", KEPT, "--target", "no"], "has no column 'no'"),
         (["schema", "postgresql://ann:s3cr/et@no@nowhere/shop", "--sql", KEPT], "cannot be reached"),

@@ -288,7 +288,7 @@ def test_a_number_after_a_minus_starts_no_comment() -> None:
 
 def test_a_name_of_a_table_may_have_its_schema(people: Any) -> None:
     assert 'FROM "main"."people"' in people[0].to_sql("postgres", "main.people")
-    with pytest.raises(sc.DataError, match="no name of a table"):
+    with pytest.raises(sc.DataError, match="not a name of a table"):
         people[0].to_sql("postgres", "a..b")
     with pytest.raises(sc.DataError, match="there is no dialect 'mysql'"):
         people[0].to_sql("mysql")

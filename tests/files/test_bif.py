@@ -174,11 +174,11 @@ def test_only_printable_text_is_written() -> None:
         ("0.75, 0.25", "0.75, 0.2", 10, "'Rain' sums to 0.95"),
         ("0.75, 0.25", "1.25, -0.25", 10, "'Rain' holds 1.25, which is not a probability"),
         ("0.75, 0.25", "nan, 0.25", 10, "'Rain' holds nan"),
-        ("0.75, 0.25", "0.75, x", 10, "'x', which is no number"),
-        ("0.75, 0.25", "0.7_5, 0.25", 10, "'0.7_5', which is no number"),
+        ("0.75, 0.25", "0.75, x", 10, "'x', which is not a number"),
+        ("0.75, 0.25", "0.7_5, 0.25", 10, "'0.7_5', which is not a number"),
         ("0.75, 0.25", "0.75", 10, "needs 2 probabilities, not 1"),
         ("0.5, 0.25, 0.25", "0.5, 0.5", 13, "where Rain = 'no' needs 3 probabilities, not 2"),
-        ("(yes)", "(maybe)", 14, "'maybe', which is no level of 'Rain' (it has 'no', 'yes')"),
+        ("(yes)", "(maybe)", 14, "'maybe', which is not a level of 'Rain' (it has 'no', 'yes')"),
         ("(yes)", "(yes, no)", 14, "an entry for 2 parents instead of 1"),
         ("(yes)", "(no)", 14, "where Rain = 'no' is given twice"),
         ("  (yes) 0.0, 0.125, 0.875;\n", "", 12, "where Rain = 'yes' is not given"),
@@ -209,7 +209,7 @@ def test_bad_files_are_refused_with_the_line(old: str, new: str, line: int, said
 
 def test_a_circle_is_refused() -> None:
     text = changed("probability ( Rain ) {\n  table 0.75, 0.25;", "probability ( Rain | Wet ) {\n  default 0.75 0.25;")
-    assert refusal(text) == "rain.bif, line 10: the edges run in a circle: 'Rain' -> 'Wet' -> 'Rain'."
+    assert refusal(text) == "rain.bif, line 10: the edges form a cycle: 'Rain' -> 'Wet' -> 'Rain'."
 
 
 def test_every_truncated_file_is_refused() -> None:

@@ -131,7 +131,7 @@ SENSELESS: dict[str, tuple[Change, str]] = {
     "cuts in words": (cuts({"edges": ["a", "b", "c", "d"]}), ""),
     "one cut too many": (cuts({"edges": [-2.0, 0.0, 1.0, 2.0, 3.0]}), "one level more"),
     "a cut of levels": (cuts({"node": 1}, {}), "no column of numbers"),
-    "a cut of a number that is no level": (cuts({"node": 3}, {}), ""),
+    "a cut of a number that is not a level": (cuts({"node": 3}, {}), ""),
     "a cut of nothing": (cuts({"node": 17}), "a cut node"),
     "no cuts": (cuts(), "'z' is a column, but nothing says how it is cut"),
     "labels of nothing": (inside(label=17), "the class"),

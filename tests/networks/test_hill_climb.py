@@ -173,7 +173,7 @@ def test_holes_are_refused(column):
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        (EdgeRules(required=frozenset({(0, 1), (1, 2), (2, 0)})), "the edges run in a circle"),
+        (EdgeRules(required=frozenset({(0, 1), (1, 2), (2, 0)})), "the edges form a cycle"),
         (EdgeRules(frozenset({(0, 2), (1, 2)}), max_cells=7), "node 2 starts with 8 cells"),
     ],
 )

@@ -179,7 +179,7 @@ def test_ignored_columns_are_left_out_without_a_note() -> None:
 def test_a_declared_name_that_is_not_there_is_refused_with_close_matches() -> None:
     with pytest.raises(DataError, match=r"'ages'.*Did you mean 'age'"):
         open_table({"age": [1, 2], "size": [3, 4]}, kinds={"ages": "real"})
-    with pytest.raises(DataError, match=r"target names column 'Y'.*'y'"):
+    with pytest.raises(DataError, match=r"target: the table has no column 'Y'.*'y'"):
         open_table({"x": [1, 2], "y": [3, 4]}, target="Y")
 
 

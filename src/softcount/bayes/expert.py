@@ -173,7 +173,7 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
     }
     found = [_checked(*parts) for parts in _read(beliefs)]
     if not found:
-        raise DataError("there is no belief: give at least one of column, level, class, n, m.")
+        raise DataError("no belief is given: give at least one of column, level, class, n, m.")
     for belief in found:
         key = _among(belief.column, known, f"{belief.where}: the model has no column {belief.column!r} with levels")
         by_column.setdefault(key, []).append(belief)
@@ -227,7 +227,7 @@ def _level(belief: ExpertBelief, known: Sequence[Any]) -> Any:
     except (TypeError, ValueError, OverflowError):
         pass
     levels = ", ".join(map(str, known))
-    raise DataError(f"{belief.where}: {belief.level!r} is no level of column {belief.column!r}, which has {levels}.")
+    raise DataError(f"{belief.where}: {belief.level!r} is not a level of column {belief.column!r}, which has {levels}.")
 
 
 def _group(belief: ExpertBelief, names: list[Any]) -> int | None:
@@ -272,7 +272,7 @@ def _read(beliefs: Any) -> Iterator[tuple[Any, ...]]:
     elif isinstance(beliefs, Mapping):
         for cell, own in beliefs.items():
             if not isinstance(cell, tuple) or len(cell) not in (2, 3) or not isinstance(own, Expert) or np.ndim(own.n):
-                raise DataError(f"{cell!r}: {own!r} is no belief. Give (column, level, class): Expert(n, m).")
+                raise DataError(f"{cell!r}: {own!r} is not a belief. Give (column, level, class): Expert(n, m).")
             yield str(cell), cell[0], cell[1], cell[2] if len(cell) == 3 else None, own.n, own.m
     else:
         raise DataError(f"beliefs are a CSV file or a mapping, not {type(beliefs).__name__}.")

@@ -370,7 +370,7 @@ class Hypotheses:
         Parameters
         ----------
         of : value, default=None
-            The value that is predicted. None is the last observed value, if likelihoods are tables.
+            The value that is predicted. By default, the last observed value, if likelihoods are tables.
 
         Returns
         -------
@@ -406,7 +406,7 @@ class Hypotheses:
         Parameters
         ----------
         of : value, default=None
-            The value that is predicted. None is the last observed value, if likelihoods are tables.
+            The value that is predicted. By default, the last observed value, if likelihoods are tables.
 
         Returns
         -------
@@ -528,7 +528,7 @@ def _check_names(prior: Any, given: Any, what: str = "likelihood") -> None:
         raise DataError("there are no hypotheses: give at least one, with its prior and its likelihood.")
     for name in prior:
         if name not in given:
-            raise DataError(f"{what} says nothing of {name!r}. Give an entry for each hypothesis.")
+            raise DataError(f"{what} has no entry for {name!r}. Give one for each hypothesis.")
     for name in given:
         if name not in prior:
             raise DataError(f"{what} names {name!r}, which the prior does not. The prior has an entry for each.")

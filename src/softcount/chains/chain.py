@@ -86,8 +86,8 @@ class Chain(Struct, frozen=True, eq=False):
         for digit in digits:
             if digit == GAP and len(paths) * symbols > MOST_PATHS:
                 raise DataError(
-                    f"there are more than {MOST_PATHS:,} ways to fill the gaps of a sequence, which is too many at "
-                    f"order {self.order}. Part the sequence at its gaps, or choose a smaller order."
+                    f"there are more than {MOST_PATHS:,} ways to fill the missing steps of a sequence, too many at "
+                    f"order {self.order}. Split the sequence at its missing steps, or choose a smaller order."
                 )
             moved: dict[Context, float] = {}
             for context, weight in paths.items():

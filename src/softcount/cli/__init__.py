@@ -31,6 +31,14 @@ report_failure = lazy_function("softcount.cli.outputs", "report_failure")
 replace_closed_streams = lazy_function("softcount.cli.outputs", "replace_closed_streams")
 
 
+OTHER_WORDS = {
+    "train": "fit", "learn": "fit", "cluster": "fit", "classify": "predict", "score": "evaluate", "test": "evaluate",
+    "describe": "schema", "info": "show", "summary": "show", "print": "show", "convert": "export", "draw": "plot",
+}  # fmt: skip
+"""Names of commands in other software, and the command that does it here."""
+NEXT_LINE = "\n  "
+
+
 class CommandGroup(click.Group):
     """The commands in the order of their declaration; every failure is one line on standard error and an exit code."""
 
@@ -47,8 +55,9 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            hint = similar(args[0], [*self.commands, "help"], "")
-            raise click.UsageError(f"there is no command {args[0]!r}\n  {hint}", ctx)
+            other = OTHER_WORDS.get(args[0])
+            hint = f"Did you mean {other!r}?" if other else similar(args[0], [*self.commands, "help"])
+            raise click.UsageError(f"there is no command {args[0]!r}{hint and NEXT_LINE}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(  # type: ignore[override]

@@ -186,7 +186,7 @@ NETWORK_OPTIONS = (
     option(
         "--net EDGES|FILE|WORD",
         "Learn a Bayesian network: edges (A>B), a .bif file, or search. Words that find the edges are naive, tan, "
-        "joint (with --target), chow-liu and search; of a network file the edges are taken.",
+        "joint (with --target), chow-liu and search; a network file gives its edges.",
     ),
     option(
         "--hidden NODE=N",
@@ -326,7 +326,7 @@ Examples:
   softcount predict visits.sc events.csv --sequence customer --sort-by time
 
 One line per row of DATA, in its order: the predicted class, then the probability of each class. Columns may be in any
-order. Missing cells and missing columns are no evidence, and columns that are not in the model are ignored. With
+order. Missing cells and missing columns are not evidence, and columns that are not in the model are ignored. With
 --anomaly the last column is the anomaly score of the row; `softcount show MODEL DATA` shows which columns cause it.
 
 --cost, --class-prior and --threshold turn probabilities into decisions; `softcount evaluate` finds the threshold for a
@@ -369,7 +369,7 @@ another, averaged over the classes.
 and what it gives here: also for every fold of DATA by the threshold chosen on its other rows."""
 
 EXPLAIN = """
-Explain the class of each row of DATA, or of the document that it is, by MODEL.
+Explain the class that MODEL predicts for each row of DATA, or for DATA as one document.
 
 Examples:
   softcount explain adult.sc new.csv --row 17
@@ -504,7 +504,7 @@ PICTURES = {
     "selection": "How many classes",
     "trace": "Objective by iteration",
     "frames": "The first iterations of EM",
-    "sureness": "Certainty of the class of each row",
+    "certainty": "Certainty of the class of each row",
     "missing": "Missing cells",
     "drift": "Drift by column",
     "rows": "Row ",
@@ -526,7 +526,7 @@ Examples:
   softcount plot adult.sc density --column age -o age.png
   softcount plot cars.sc cars.csv ellipses -o cars.svg
 
-Some pictures need DATA (rows, drift, frames, sureness), others depend on the kind of model. They are the pictures of
+Some pictures need DATA (rows, drift, frames, certainty), others depend on the kind of model. They are the pictures of
 `softcount report`; a name that ends in .png needs matplotlib (pip install "softcount[plot]")."""
 
 OPEN = """
@@ -755,7 +755,7 @@ COMMANDS = (
         (
             MODEL, OPTIONAL_DATA, click.Argument(["picture"], metavar="PICTURE", required=False),
             option("--what PICTURE", "The picture, if it is not the last argument.", hidden=True),
-            option("--column COL", "The column of a density, or of bars of categories."),
+            option("--column COL", "The column to draw: its density, or the shares of its categories."),
             *FORMAT, output_option("The picture: .svg or .png.", unset="PICTURE.svg"),
         ),
     ),
@@ -850,7 +850,7 @@ COMMANDS = (
         (
             MODEL,
             option("-n N", "Number of sequences, or of steps.", type=click.IntRange(1), default=100),
-            option("--start STEPS", "How each begins: characters, or symbols with blanks between them."),
+            option("--start STEPS", "First characters of each sequence, or its first symbols, separated by spaces."),
             SEED, output_option("Output file.", unset="standard output"),
         ),
     ),
@@ -871,7 +871,7 @@ COMMANDS = (
             DATA,
             option("--column COL", "The numeric column.", required=True),
             option("--by COL", "A column whose categories get separate densities."),
-            option("--compare", "Show every density that was tried, not the best alone."),
+            option("--compare", "Show every density that was tried, not only the best one."),
             PLOT_OPTION, *FORMAT, SEED, JSON,
         ),
     ),

@@ -58,7 +58,7 @@ def parameter_type(parameter: Parameter) -> Any:
         number = as_number(int, text)
         if text not in words and number < parameter.least:
             raise click.BadParameter(
-                f"{text!r} is neither a whole number from {parameter.least} on nor {' nor '.join(words)}"
+                f"{text!r} is not {', '.join(words)} or a whole number of at least {parameter.least}"
             )
         return text if text in words else int(number)
 
@@ -246,8 +246,8 @@ def _read_kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ..
 
 KIND = option(
     "--kind COL=KIND",
-    "Kind of a column: categorical, normal, poisson, text, ..., ignore. Also of a block of columns "
-    "(x,y=multinormal). COL=auto picks the best-fitting distribution of a column, auto alone that of all columns.",
+    "Kind of a column: categorical, normal, poisson, text, ..., ignore. A block of columns is "
+    "x,y=multinormal. COL=auto picks the best-fitting distribution of a column, and auto does so for every column.",
     multiple=True,
     callback=_read_kinds,
 )
@@ -271,7 +271,7 @@ class SequenceForm(Struct, frozen=True):
         """Raise an error if an option for sequences is given for a model of rows."""
         for name in self.__struct_fields__:
             if getattr(self, name) is not None:
-                raise DataError(f"{model}: no model of sequences. Leave out --{name.replace('_', '-')}.")
+                raise DataError(f"{model}: not a model of sequences. Leave out --{name.replace('_', '-')}.")
 
 
 SEQUENCES = (
@@ -279,7 +279,7 @@ SEQUENCES = (
     option("--sort-by COL", "The column that sorts the steps of a sequence: a number, a date or a time."),
     option(
         "--steps",
-        "DATA is text, and each line is a sequence of these; with --sequence file, all of it is one.",
+        "DATA is text, and each line is a sequence of characters or words; with --sequence file, DATA is one sequence.",
         type=("characters", "words"),
     ),
 )

@@ -99,7 +99,7 @@ def sample(request: Request) -> None:
         write_rows(draw_steps(model, request), request)
         return
     if request.length is not None:
-        raise DataError(f"{request.model}: no model of sequences. Leave out --length.")
+        raise DataError(f"{request.model}: not a model of sequences. Leave out --length.")
     rng = np.random.default_rng(request.seed)
     rows = model.sample(request.n, read_given(model, request.given), rng)
     if writes_csv(request):
@@ -135,7 +135,7 @@ def generate(request: Request) -> None:
     chain = models.open_model(request.model, sequences=True, centres=True)
     if not models.is_of_sequences(chain) or models.is_hidden(chain):
         raise DataError(
-            f"{request.model}: no Markov chain, which this command needs. New rows: softcount sample {request.model}"
+            f"{request.model}: not a Markov chain, which this command needs. New rows: softcount sample {request.model}"
         )
     characters = all(isinstance(symbol, str) and len(symbol) == 1 for symbol in chain.symbols_)
     start: Any = request.start
@@ -277,7 +277,7 @@ def _read_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
     spec = fitted.schema[key]
     if spec.kind == "text":  # its categories are words, the value is a document
         if sign != "=":
-            raise DataError(f"--given: {name} is text, of which a document can be given, and nothing else.")
+            raise DataError(f"--given: {name} is text: the given value must be one document.")
         return text
     if spec.kind.numeric:
         return ConditionReader(name, numbers=True, written=spec.written).value(sign, text)

@@ -171,7 +171,7 @@ def report(request: Request) -> None:
         content = report_on(request, request.redact, tell).render(ending).encode()
     write_bytes(content, output)
     if output != STANDARD:
-        print_message(f"the report, in {output} ({len(content) / 1000:,.0f} KB)")
+        print_message(f"Wrote {output} ({len(content) / 1000:,.0f} KB).")
 
 
 def report_on(request: Request, redact: bool, tell: Tell) -> Any:
@@ -267,7 +267,7 @@ def find_picture(report: Report, request: Request) -> Picture:
         missing = f"there is no picture of column {request.column!r}: other columns differ more between the classes."
     else:
         found = titles[request.what]
-        more = " With DATA there are more." if request.what in ("rows", "drift", "frames", "sureness") else ""
+        more = " With DATA there are more." if request.what in ("rows", "drift", "frames", "certainty") else ""
         there = ", ".join(name for name, own in titles.items() if own)
         if request.what == "nomogram" and "influence" in there:
             more = " A nomogram needs one sum over the columns: softcount fit DATA --target COL --model naive-bayes"

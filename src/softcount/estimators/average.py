@@ -252,7 +252,7 @@ def _refuse_other_units(first: AverageMember, other: AverageMember) -> None:
             how = f"{one} read in two ways" if one == two else f"{one} in one and {two} in the other"
             raise DataError(
                 f"column {str(key)!r} of {first.name} and {other.name} is {how}: such probabilities cannot be "
-                "compared. Weigh the models by what they say of the class: sc.average(models, by='stacking', X=X, y=y)."
+                "compared. Weigh the models by their class probabilities: sc.average(models, by='stacking', X=X, y=y)."
             )
 
 
@@ -479,7 +479,7 @@ class ModelAverage:
         Returns
         -------
         dict or AveragedAnswer
-            Probabilities by category; of a number an answer with `mean`, `variance`, `pdf` and `quantile`.
+            Probabilities by category; for a number, an answer with `mean`, `variance`, `pdf` and `quantile`.
 
         Examples
         --------
@@ -555,7 +555,7 @@ class ModelAverage:
         return np.asarray(softmax_rows(logs[None])[0][0])
 
 
-document_methods(ModelAverage, {"of": ("str", "Node to predict if all members are networks. None is the class.")})
+document_methods(ModelAverage, {"of": ("str", "Node to predict if all members are networks. By default, the class.")})
 
 
 def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sample_weight: Any = None) -> ModelAverage:
@@ -619,7 +619,7 @@ def average(models: Any, by: str = "evidence", X: Any = None, y: Any = None, sam
         found.weights_ = evidence_weights([member.log_merit(by, rows) for member in members])
         return found
     if rows is None or (members[0].classes is not None and y is None):
-        raise DataError("stacking holds rows out: give those the models were fitted on, sc.average(models, X=X, y=y).")
+        raise DataError("stacking needs the rows that the models were fitted on: sc.average(models, X=X, y=y).")
     logs = np.stack([_score_held_out(member, rows) for member in members], axis=1)
     weights = inputs.fill_weights(sample_weight, len(logs))
     known = ~np.isnan(logs).any(axis=1) & (weights > 0)

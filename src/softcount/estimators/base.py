@@ -455,7 +455,7 @@ class TableEstimator(ModelEstimator):
         Parameters
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            Rows of which the first are put into the page, to be loaded there.
+            Rows; the page holds the first ones as examples that its reader can load.
         """
         return explore.make_explorer(self._complete_record(), rows=None if X is None else self._read_rows(X))
 

@@ -37,10 +37,10 @@ class Classifier(ClassEstimator):
     the rarity of words, and a weight for every word. The ensemble adds the scores of the members that help, each with a
     weight; `selection_` shows all candidates. Use it if predictions matter most.
 
-    `predict`, `predict_proba` and `explain` are of the ensemble; the parts in `explain` add up. `query`, `sample`,
-    `impute` and `params_` are of naive Bayes, which `fitted_` holds. Fewer than 10 labelled rows get naive Bayes alone.
-    With an `engine`, all rows are counted where they are, and at most 100,000 of them, drawn from all, are fetched into
-    Python to choose the ensemble.
+    `predict`, `predict_proba` and `explain` use the ensemble; the parts in `explain` add up. `query`, `sample`,
+    `impute` and `params_` use the naive Bayes model in `fitted_`. With fewer than 10 labelled rows there is naive Bayes
+    only. With an `engine`, workers count all rows, and at most 100,000 random rows are fetched into Python to choose
+    the ensemble.
 
     See Also
     --------
@@ -126,8 +126,8 @@ class AODE(ClassEstimator):
 
     All estimators come from one count of pairs of cells. The counts can be merged, updated and subtracted (`merge`,
     `partial_fit`, `forget`). A missing cell drops out of every product, and is not a parent. Columns with so many
-    categories that pairs would take more than 64 MB depend on the class alone, which `notes_` reports. Rows without a
-    label are left to naive Bayes, which answers `query`, `sample`, `impute` and `params_`.
+    categories that pairs would take more than 64 MB depend on the class alone, which `notes_` reports. Only the naive
+    Bayes model behind `query`, `sample`, `impute` and `params_` uses rows without a label.
 
     See Also
     --------

@@ -114,7 +114,7 @@ def select_columns(
         check_whole("max_columns", max_columns, 1)
     if not isinstance(model, ClassEstimator):
         if criterion != "evidence":
-            raise DataError("of classes to be found columns are chosen by evidence.")
+            raise DataError("if classes are to be found, columns are chosen by evidence.")
         return _select_for_groups(model, X, max_columns)
     if criterion == "evidence":
         plain = _fit_quietly(make_plain(model), X, y)
@@ -202,7 +202,9 @@ def _list_keys(model: Any) -> list[Key]:
     """The columns and blocks of a fitted model."""
     keys = [leaf.key for leaf in model.fitted_.model.leaves]
     if model.fitted_.bag:
-        raise DataError("the table is one block of counts, whose columns cannot be chosen apart. Give a dense array.")
+        raise DataError(
+            "the table is one block of counts, whose columns cannot be chosen one by one. Give a dense array."
+        )
     return keys
 
 

@@ -153,9 +153,9 @@ def list_candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list
         return lambda _: NaiveBayes(own, **how)
 
     of_numbers = [
-        Candidate("cut naive Bayes", naive_bayes("cut"), generative=True),
+        Candidate("discretised naive Bayes", naive_bayes("cut"), generative=True),
         Candidate("kernel naive Bayes", naive_bayes("kde"), generative=True),
-        Candidate("weighted cut naive Bayes", naive_bayes("cut", weights="columns")),
+        Candidate("weighted discretised naive Bayes", naive_bayes("cut", weights="columns")),
     ]
     return [
         Candidate("naive Bayes", naive_bayes(), generative=True),
@@ -522,7 +522,7 @@ def compare(
     curve : bool, default=False
         Whether to compute learning curves: every classifier is also fitted on ever larger parts of the training rows.
     folds : int, default=None
-        Number of folds. None is 5, or one third held out once for many rows.
+        Number of folds. By default 5, or one third held out once if there are many rows.
     random_state : int, default=0
         Seed of the folds and of what is drawn.
 
@@ -564,7 +564,7 @@ def compare_table(
     if folds is not None:
         check_whole("folds", folds, 2)
     if kinds is not None and not isinstance(kinds, Mapping):
-        raise DataError("kinds says what columns are, by name: kinds={'age': 'normal'}.")
+        raise DataError("kinds declares columns by name: kinds={'age': 'normal'}.")
     kinds = {tuple(map(str, key)) if isinstance(key, tuple) else str(key): kind for key, kind in (kinds or {}).items()}
     table, names, schema, notes = _read_labelled(X, y, kinds)
     table, names, more = _keep_frequent_classes(table, names, folds or FOLDS, seed)

@@ -516,7 +516,7 @@ class Histogram(DensityEstimator):
         """
         cells, weights = self._known_rows(X, sample_weight, reset=True)
         if cells.shape[1] != 1:
-            raise DataError(f"a histogram is of one column, and X has {cells.shape[1]}: fit one for each.")
+            raise DataError(f"a histogram is for one column, and X has {cells.shape[1]}: fit one for each.")
         points = WeightedPoints(cells[:, 0], weights)
         self.edges_ = edges_of(self.bins, points)
         self.counts_ = counts_of(points, self.edges_)
@@ -546,7 +546,7 @@ class Histogram(DensityEstimator):
         self.plain_column_, level = _read_plain_and_level(document)
         edges = finite_array(arrays["edges"], None, "its edges")
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) <= 0).any() or self.n_features_in_ != 1:
-            raise ModelFileError("its edges do not rise from one to the next.")
+            raise ModelFileError("its edges are not in ascending order.")
         counts = finite_array(arrays["counts"], (len(edges) - 1,), "its counts")
         if (counts < 0).any() or level is not None:
             raise ModelFileError("its counts are not all counts.")

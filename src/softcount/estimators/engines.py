@@ -230,7 +230,9 @@ def answer_on_dask(question: Question, X: Any) -> Any:
         shape: dict[str, Any] = {"drop_axis": 1} if found.ndim == 1 else {"chunks": (X.chunks[0], (found.shape[1],))}
         return X.map_blocks(_answer_block, question, found[:0], dtype=found.dtype, meta=found[:0], **shape)
     if not hasattr(X, "map_partitions") or not hasattr(X, "_meta"):
-        raise DataError("of Dask's collections, frames, series and arrays are taken. Make a frame: to_dataframe()")
+        raise DataError(
+            "of the Dask collections, DataFrames, Series and arrays are supported. Convert others: to_dataframe()"
+        )
     row = _example_row(X._meta, question.fills)
     found = _as_pandas(question, question.ask_example(row), row.index)
     declared = found.iloc[:0].set_axis(X._meta.index, axis=0)
@@ -302,7 +304,7 @@ def answer_on_spark(question: Question, X: Any) -> Any:
     from softcount.run.spark import failing_in_a_line
 
     if not hasattr(X, "mapInArrow"):
-        raise DataError("of Spark's collections, DataFrames are taken. Make one of a pandas-on-Spark frame: to_spark()")
+        raise DataError("only Spark DataFrames are supported. Convert a pandas-on-Spark frame: to_spark()")
     with failing_in_a_line():
         cells = X.limit(0).toArrow().schema
     found = _named_columns(question, question.ask_example(_example_table(cells, question.fills)))
@@ -321,7 +323,7 @@ def answer_on_spark(question: Question, X: Any) -> Any:
         taken = [there[name.lower()] for name in types if name.lower() in there]
         if taken:
             raise DataError(
-                f"the frame has a column {taken[0]!r} already, so the answer cannot be put beside it. "
+                f"the frame has a column {taken[0]!r} already, so the result cannot be added under that name. "
                 f"Rename it: X.withColumnRenamed({taken[0]!r}, ...), or drop it."
             )
         fields = [*fields, *(StructField(name, from_arrow_type(kind)) for name, kind in types.items())]

@@ -181,7 +181,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         Parameters
         ----------
         against : object, default=None
-            Class to compare with; rows of that class itself get 0. None is the second most probable class of each row.
+            Class to compare with; rows of that class itself get 0. By default, the second most probable class.
 
         Returns
         -------
@@ -235,7 +235,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         Parameters
         ----------
         of : str, default=None
-            Column. None asks for every column that is not given.
+            Column. None returns the answers for all columns that are not given.
         given : dict, default=None
             Values or conditions by column: `between(100, 200)`, `above(5)`, `below(5)`, `any_of("disc", "rim")`,
             `not_("disc")`; short for them are a range (100, 200) and a list.
@@ -243,8 +243,8 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         Returns
         -------
         dict or answer
-            Probabilities by category; of a number an answer with `mean`, `variance`, `pdf` and `quantile`; for several
-            columns one of these by column.
+            Probabilities by category; for a number, an answer with `mean`, `variance`, `pdf` and `quantile`; for
+            several columns, one of these by column.
 
         Warns
         -----
@@ -282,7 +282,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     )
     influence_: dict[Key, float] = attribute(
         lambda fitted: {key: float(value) for key, value in fitted.influence()},
-        "What each column says of the classes, in nats, the largest first: see `summary`.",
+        "Influence of each column on the classes, in nats, the largest first: see `summary`.",
     )
 
     def summary(self, by: str = "class", X: Any = None, members: int = 3, parameters: bool = False) -> Any:
@@ -308,10 +308,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         Returns
         -------
         DataFrame or Arrow table
-            By class: name, share, `departure` (its divergence from the whole table, in nats), the typical row and what
-            sets the class apart; with `X` also `entropy` and `relative_entropy`, from 0 (certain) to 1, and the rows.
-            By column: `influence`, and `relative`, which is 1 for the largest. By both: these, and the distribution in
-            words.
+            By class: name, share, `departure` (its divergence from the whole table, in nats), the typical row and
+            the columns in which the class differs most; with `X` also `entropy` and `relative_entropy`, from 0
+            (certain) to 1, and the rows. By column: `influence`, and `relative`, which is 1 for the largest. By class
+            and column: `influence`, `relative`, and a description of the distribution.
         """
         Parameter(None, "", ("class", "column", "class and column")).check("by", by)
         if X is not None and by != "class":
@@ -538,7 +538,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         row : int, default=0
             Place of the row.
         against : object, default=None
-            Class to compare with. None is the second most probable.
+            Class to compare with. By default, the second most probable.
 
         Returns
         -------

@@ -112,7 +112,7 @@ class GaussianMixture(Mixture):
             if not found:
                 raise
             raise DataError(
-                f"{where} A Gaussian mixture is of numbers only: give columns of other kinds to Mixture."
+                f"{where} A Gaussian mixture takes numbers only. Use Mixture for columns of other kinds."
             ) from None
 
     @property

@@ -91,8 +91,8 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     The probability of a sequence is the sum over all paths of hidden states: p(first state), times p(next state |
     state) and p(cells | state) at every step. It is fitted by EM (Baum-Welch). Steps have columns of any kind, missing
-    cells, and blocks such as `kinds={("x", "y"): "multinormal"}`. Sequences are whatever `read_sequences` reads. The
-    state with the most steps is reported first. `selection_` shows which numbers of states were tried.
+    cells, and blocks such as `kinds={("x", "y"): "multinormal"}`. Sequences are given as to `read_sequences`. The state
+    with the most steps is reported first. `selection_` shows which numbers of states were tried.
 
     See Also
     --------
@@ -403,12 +403,12 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return float(weights @ np.concatenate(found)), float(weights.sum()), float(weights @ sequences.lengths)
 
     def explain(self, X: Any, against: Any = None) -> Any:
-        """Return what speaks for the most probable state of each step against the second most probable one.
+        """Return the reasons for the most probable state of each step against the second most probable one.
 
         Parameters
         ----------
         against : object, default=None
-            State to compare with. None is the second most probable.
+            State to compare with. By default, the second most probable.
 
         Returns
         -------
@@ -491,8 +491,8 @@ class HiddenMarkov(SequencePages, EmEstimator):
         Returns
         -------
         DataFrame
-            A line for each sequence and step: the most probable state and its probability; of a number its mean and the
-            ends `low` and `high` of its interval; of a category the most probable one and its probability.
+            A line for each sequence and step: the most probable state and its probability; for a number, its mean and
+            the ends `low` and `high` of its interval; for a category, the most probable one and its probability.
 
         Examples
         --------

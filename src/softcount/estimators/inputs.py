@@ -92,7 +92,7 @@ def validate_cells(estimator: BaseEstimator, X: Any, say: Callable[[str], str] =
         raise
     except ValueError as error:
         raise DataError(say(str(error))) from None
-    except TypeError as error:  # dates, missing values of pandas, and anything else that is no number
+    except TypeError as error:  # dates, missing values of pandas, and anything else that is not a number
         raise frames.CellTypeError(say(str(error))) from None
 
 
@@ -219,7 +219,7 @@ def drop_zero_weights(X: Any, weights: np.ndarray | None, codes: np.ndarray | No
 def warn_of_unseen(table: Table) -> None:
     """One warning: unseen categories and words, impossible numbers, columns that are not there.
 
-    There is no warning of missing cells: they are no evidence.
+    There is no warning of missing cells: they are not evidence.
     """
     parts = [part for part in [describe_unseen(table)] if part]
     parts += [note for note in table.notes if note.startswith("not in the table")]

@@ -272,7 +272,7 @@ class KMeans(
         Parameters
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            Rows of which the first are put into the page, to be loaded there.
+            Rows; the page holds the first ones as examples that its reader can load.
         """
         named = hasattr(self, "feature_names_in_")
         classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))

@@ -150,7 +150,7 @@ def _check_level(level: ContextLevel, alphabet: Alphabet, back: int) -> None:
 class MarkovChain(SequencePages, LikelihoodEstimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
-    Sequences are whatever `read_sequences` reads; strings are sequences of characters. A missing step is no evidence:
+    Sequences are given as to `read_sequences`; strings are sequences of characters. A missing step is not evidence:
     no transition into it or out of it is counted, and its probability is summed over all it may have been. The first
     steps of a sequence are predicted from as many as there are before them.
 

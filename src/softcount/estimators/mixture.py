@@ -357,7 +357,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         Raises
         ------
         AttributeError
-            If `y` named none.
+            If `y` names no classes.
         """
         if self.fitted_.named is None:
             raise AttributeError("no labels were given, so the components have no names.")
@@ -427,7 +427,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         step : float, default=0.6
             Exponent from 0.5 (learns fast, settles late) to 1 (learns slowly).
         finish : bool, default=False
-            Whether `X` is all rows: EM then continues on them from the current model until it converges.
+            Whether `X` is the complete table: EM then runs on it from the current model until it converges.
 
         References
         ----------

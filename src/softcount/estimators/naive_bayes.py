@@ -485,7 +485,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Parameters
         ----------
         of : object, default=None
-            The class. None is the rarer of two classes.
+            The class. By default, the rarer of two classes.
         parts : int, default=10
             Number of parts.
 
@@ -656,9 +656,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Parameters
         ----------
         c1 : object, default=None
-            The class. None is the first of two.
+            The class. By default, the first of two.
         c2 : object, default=None
-            The class to compare with. None is the second of two.
+            The class to compare with. By default, the second of two.
 
         Returns
         -------

@@ -88,7 +88,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     fitted_: FittedNet
     classes_: Annotated[np.ndarray, "The classes, if the network was fitted with `y`."]
-    _arguments: ClassVar = {"of": ("str", "Node; None is the class.")}
+    _arguments: ClassVar = {"of": ("str", "Node; by default the class.")}
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
     _varied: ClassVar = {
         "criterion": varied("criterion", "bic", "bdeu", help="Score of the edges that edges='search' looks for."),
@@ -608,7 +608,7 @@ class BayesNet(EmEstimator, TableEstimator):
         Parameters
         ----------
         of : str, list of str or None, default=None
-            Node. A list asks for the joint distribution of the nodes. None asks for every node that is not given.
+            Node. A list asks for the joint distribution of the nodes, None for each node that is not given.
         given : dict, default=None
             Evidence by node: a category, a number, a condition (`between`, `above`, `below`, `any_of`, `not_`), a range
             (low, high), a list of categories, or a dict of categories to likelihoods (virtual evidence).
@@ -624,7 +624,7 @@ class BayesNet(EmEstimator, TableEstimator):
         Returns
         -------
         dict or answer
-            Probabilities by category (by tuple of categories for a joint distribution); of a number an answer with
+            Probabilities by category (by tuple of categories for a joint distribution); for a number, an answer with
             `mean`, `variance`, `pdf` and `quantile`; for several nodes one of these by node. Sampled answers have
             `errors`, the standard errors.
 
@@ -764,9 +764,7 @@ class BayesNet(EmEstimator, TableEstimator):
         else:
             word = self.edges if isinstance(self.edges, str) and self.edges in network_fit.WORDS else "search"
             if word in ("naive", "joint"):
-                raise DataError(
-                    f"edges={word!r} are the same whatever the rows say. Ask for 'tan', 'chow-liu' or 'search'."
-                )
+                raise DataError(f"edges={word!r} do not depend on the rows. Use 'tan', 'chow-liu' or 'search'.")
             found = bootstrap_edges(
                 counting, network_fit.make_search(word, rows, target, self._search_settings()), replicates
             )
@@ -913,7 +911,7 @@ class BayesNet(EmEstimator, TableEstimator):
         Parameters
         ----------
         against : object, default=None
-            Category to compare with. None is the second most probable.
+            Category to compare with. By default, the second most probable.
 
         Returns
         -------

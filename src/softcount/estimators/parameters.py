@@ -119,7 +119,7 @@ OTHER_NAMES = {
     "use_idf": ("weighting",), "smooth_idf": ("idf",), "memory_order": ("order",), "n_bins": ("bins", "cuts"),
     "covariance_type": ("kinds",), "weight_concentration_prior": ("prior",), "tokenizer": ("pattern", "analyzer"),
     "sublinear_tf": ("weighting",), "binarize": ("kinds",), "encoding": ("kinds",), "categorical_features": ("kinds",),
-    "edge_list": ("edges",), "scoring": ("criterion",),
+    "edge_list": ("edges",), "scoring": ("criterion",), "smoothing": ("prior",), "pseudocount": ("prior",),
 }  # fmt: skip
 """Names of other libraries, mostly scikit-learn, and the parameters that mean it here."""
 
@@ -189,8 +189,8 @@ PARAMETERS: dict[str, Parameter] = {
     "class_prior": _any(
         "array, float, 'uniform' or None",
         "Shares of the classes, if they are not to be estimated from the rows.",
-        "An array has a share for each class, in sorted order. A float is the prior count of every class. None is the "
-        "share among the labelled rows.",
+        "An array has a share for each class, in sorted order. A float is the prior count of every class. None uses "
+        "the shares among the labelled rows.",
     ),
     "unlabelled_weight": Parameter(
         float,
@@ -339,7 +339,7 @@ PARAMETERS: dict[str, Parameter] = {
     "required": _any("list or str", "Edges that a search keeps.", "Written as `edges` are."),
     "forbidden": _any("list or str", "Edges that a search leaves out.", "Written as `edges` are."),
     "max_parents": Parameter(int, "Maximum number of parents that a search gives a node.", (None,)),
-    "memory": _any("int, str or None", "Memory that an exact answer may take, such as '2GB'. None is half a gigabyte."),
+    "memory": _any("int, str or None", "Memory for an exact answer, such as '2GB'. The default is half a gigabyte."),
     # -- sequences
     "n_states": Parameter(int, "Number of hidden states. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
     "transitions": _any(
@@ -367,7 +367,7 @@ PARAMETERS: dict[str, Parameter] = {
         "'scott' is the standard deviation times n ** (-1/5). 'silverman' is 0.9 times the lesser of the standard "
         "deviation and the interquartile range / 1.34, times n ** (-1/5). 'isj' is Botev's improved rule of Sheather "
         "and Jones, for several modes; 'sj' and 'sj-dpi' are the older rules, 'ucv' least squares cross-validation, "
-        "'cv' the likelihood of each row given the others. Rules are scaled to the kernel. A list has one for each "
+        "'cv' the likelihood of each row given the others. Rules depend on the kernel. A list has one for each "
         "column.",
     ),
     "exact": Parameter(bool, "Whether every sum is computed, instead of binned ones for many rows."),
@@ -387,7 +387,7 @@ PARAMETERS: dict[str, Parameter] = {
     "normalize": _words(
         "Whether rows have length one; 'auto' means so for 'tfidf'.", "auto", "l2", None,
     ),
-    "min_count": _any("int", "Words are kept that occur at least so often."),
+    "min_count": _any("int", "Minimum number of occurrences of a word that is kept."),
     "min_df": _any("int or float", "Minimum number, or share, of documents that hold a word."),
     "max_df": _any("int or float", "Maximum number, or share, of documents that hold a word."),
     "drop_top": _any("int", "Number of most frequent words to leave out."),

@@ -72,7 +72,7 @@ class FoldAnswers(Struct, frozen=True, dict=True):
 class FoldModels(Struct, frozen=True):
     """A compiled model for every tested fold, learned from the rows of the others; `counts` are by fold.
 
-    With each model come the words it knows, by text column: unknown words are no evidence. `rows` are those of the
+    With each model come the words it knows, by text column: unknown words are not evidence. `rows` are those of the
     table in their settled codes, if they are on other machines.
     """
 

@@ -198,7 +198,7 @@ class QueryWriter:
         """Add all steps, and return the last selection."""
         parts = table.split(".")
         if not all(parts) or len(parts) > 3:
-            raise DataError(f"{table!r} is no name of a table. Give a name, or schema.name.")
+            raise DataError(f"{table!r} is not a name of a table. Give a name, or schema.name.")
         source = ".".join(sql.identifier(part, self.dialect) for part in parts)
         kept = [f"{self._source(name)} AS {alias}" for name, alias in zip(self.keep, self.carried, strict=True)]
         cells = [f"{self._cell(column)} AS {self.formulas.cells[column.key]}" for column in self.plan.columns]

@@ -123,7 +123,7 @@ class Family:
     @classmethod
     def spelt(cls, how: str) -> Family:
         """Return the family with the settings written after its name and a colon."""
-        raise DataError(f"{cls.name}:{how} is not a kind we know: nothing can stand after {cls.name}.")
+        raise DataError(f"{cls.name}:{how} is not a kind: {cls.name} takes no suffix.")
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
@@ -308,7 +308,7 @@ class Family:
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def completed(self, stats: Twofold, params: Params) -> float:
-        """Return the log-likelihood of complete rows with these statistics, in counting units and without `base`."""
+        """Return the log-likelihood of complete rows with these statistics, in counting units, without `base`."""
         counts = stats.value
         with np.errstate(invalid="ignore"):
             return float(np.where(counts != 0, counts * self.natural(params), 0.0).sum())
@@ -387,7 +387,7 @@ class Family:
         return params
 
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Return which groups are at a floor of their spread, even if the whole table is."""
+        """Return which groups have a variance (or other spread) at its lower limit."""
         return np.zeros(len(next(iter(params.values()))), dtype=bool)
 
     def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
@@ -430,7 +430,7 @@ class Family:
         return self.public(params, setting)
 
     def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """Return the (rows x groups) log-density of one column, without `base`."""
+        """Return the (rows x groups) log-density of one column, without the constant term `base`."""
         return np.asarray(self.features(column, setting) @ self.natural(params).T)
 
     @property
@@ -650,7 +650,7 @@ class Family:
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
         """Return the categories from a file, and other arguments of `setting_type`.
 
-        No table in the file is wider than `widest`.
+        `widest` is the largest number of categories that the tables in the file have.
         """
         if not specs and (type(levels) is not int or not 0 <= levels <= widest):
             raise ModelFileError(f"width is {levels!r}, which is not a whole number between 0 and {widest}.")

@@ -188,7 +188,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
             known = ", ".join([*BY_CLASS, *BY_ROWS])
             raise DataError(f"there is no rule {self.rule!r} to cut numbers by. Give one of: {known}.")
         if isinstance(self.intervals, bool) or not isinstance(self.intervals, int) or self.intervals < 1:
-            raise DataError(f"numbers are cut into 1, 2, 3, ... intervals, not {self.intervals!r}.")
+            raise DataError(f"the number of intervals is a whole number of at least 1, not {self.intervals!r}.")
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]

@@ -213,7 +213,7 @@ class Markov(Bags, Shares, Struct, frozen=True):
         parts = [part.strip() for part in how.split(",")]
         orders, steps = ([x for x in parts if x.isdigit() is digits] for digits in (True, False))
         if len(orders) > 1 or len(steps) > 1 or not all(parts):
-            raise DataError(f"markov:{how} is not a kind we know. Write markov:2, markov:words or markov:2,words.")
+            raise DataError(f"markov:{how} is not a kind. Write markov:2, markov:words or markov:2,words.")
         return cls(int(orders[0]) if orders else 1, *steps)  # type: ignore[arg-type]  # which words are, it says
 
     def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:

@@ -280,7 +280,7 @@ class PointCounts(Family):
     def check_params(self, params: Params) -> str | None:
         edges = params["edges"]
         if not (np.diff(edges, axis=-1) > 0).all() or not (edges == edges[:1]).all():
-            return "its edges do not rise, or differ between groups"
+            return "its edges are not in ascending order, or differ between groups"
         if not ((params["beyond"] >= 0) & (params["beyond"] <= 0.5)).all():
             return "its share beyond the edges is not small"
         return Family.check_params(self, params)

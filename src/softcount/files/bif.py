@@ -92,7 +92,7 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
     plain = name.removesuffix(".gz")
     if not plain.lower().endswith(".bif"):
         raise DataError(
-            f"networks are written as BIF, and {name!r} is no name of a BIF file. End it in .bif or .bif.gz."
+            f"networks are written as BIF, and {name!r} is not a name of a BIF file. End it in .bif or .bif.gz."
         )
     data = bif_text(network).encode()
     with atomic_writer(path, "wb") as out:
@@ -365,7 +365,7 @@ class BifReader:
         configuration = 0
         for level, parent, own in zip(names, parents, places, strict=True):
             if level not in own:
-                what = f"names {cell(level)}, which is no level of {cell(parent)} (it has {and_others(own)})"
+                what = f"names {cell(level)}, which is not a level of {cell(parent)} (it has {and_others(own)})"
                 raise self._table_error(name, what, at)
             configuration = configuration * len(own) + own[level]
         return configuration
@@ -385,7 +385,7 @@ class BifReader:
         except ValueError:
             odd = [word for word in words if not _is_number(word)]
         if odd:
-            raise self._table_error(name, f"holds {cell(odd[0])}, which is no number", at, parents, place)
+            raise self._table_error(name, f"holds {cell(odd[0])}, which is not a number", at, parents, place)
         if len(words) != count:
             raise self._table_error(name, f"needs {count:,} probabilities, not {len(words):,}", at, parents, place)
         return found
@@ -401,7 +401,7 @@ class BifReader:
     def _make_network(self) -> Network:
         """Build the network after checking that it has no cycle; rounding in its tables is corrected."""
         if not self.levels:
-            raise DataError(f"{self.source} declares no node: it is no network, or it is cut short.")
+            raise DataError(f"{self.source} declares no node: it is not a network, or it is cut short.")
         for name, at in self.declared.items():
             if name not in self.tables:
                 what = f"node {cell(name)} has no probabilities: they are missing, or the file is cut short."
@@ -414,7 +414,7 @@ class BifReader:
             shown = cycle if len(cycle) <= LONGEST_CYCLE else [*cycle[:LONGEST_CYCLE], "..."]
             table = self.tables[error.args[1][0]]
             at = table.places.get(0, table.otherwise)
-            raise self.error(f"the edges run in a circle: {' -> '.join(shown)}.", at) from None
+            raise self.error(f"the edges form a cycle: {' -> '.join(shown)}.", at) from None
         number = {name: place for place, name in enumerate(parents)}
         graph = Graph(tuple(parents), tuple(tuple(number[name] for name in own) for own in parents.values()))
         tables = []

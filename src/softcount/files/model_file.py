@@ -432,7 +432,7 @@ def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord
     """
     if document is None:
         return FitRecord()
-    _check_record(isinstance(document, dict) and "evaluation" in document, "it is none")
+    _check_record(isinstance(document, dict) and "evaluation" in document, "it is not one")
     tried = document["evaluation"]
     record = decode(FitRecord, document | {"evaluation": None}, {}, "record", RECORD)
     if record.table is not None:

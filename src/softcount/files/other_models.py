@@ -141,8 +141,8 @@ def remove_checkpoint(path: str) -> None:
 def _read_checkpoint(path: str) -> tuple[Document, Arrays]:
     document, arrays = read(path)
     if set(document) != {"checkpoint"}:
-        raise ModelFileError(f"{path} is a model, and no checkpoint. Name another file.")
-    with naming(path, "it is no checkpoint that makes sense"):
+        raise ModelFileError(f"{path} is a model, not a checkpoint. Name another file.")
+    with naming(path, "it is not a checkpoint that makes sense"):
         header = decode(CheckpointHeader, document["checkpoint"], {}, "checkpoint", "its header")
         sound = all(isinstance(run["start"], str) and isinstance(run["ended"], bool) for run in header.climbs)
         require(sound, "its climbs make no sense.")

@@ -90,7 +90,7 @@ def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bo
 
 FEW_ROWS = 10
 """Labelled rows below which naive Bayes is used without cross-validation."""
-MOST_NOTES = 20
+MOST_NAMED = 20
 """Columns left out that are named."""
 FEW_CELLS = 20_000
 """Cells and words up to which one thread is quicker than two, which wait for each other."""
@@ -118,8 +118,10 @@ def _training(fitted: Fitted, given: KnownRows) -> Training:
 def _ensemble_notes(held: HeldScores, given: KnownRows, copies: dict[int, int], keys: Sequence[object]) -> list[str]:
     """Note columns that were left out, repeated rows, and weights that do not count independent rows."""
     notes = [f"column {keys[copy]!r} repeats {keys[lead]!r} and is left out." for copy, lead in copies.items()]
-    if len(notes) > MOST_NOTES:
-        notes = [*notes[:MOST_NOTES], f"so do {len(notes) - MOST_NOTES} columns more."]
+    if len(copies) > 1:
+        pairs = [f"{keys[copy]!r} (repeats {keys[lead]!r})" for copy, lead in list(copies.items())[:MOST_NAMED]]
+        more = f" and {len(copies) - MOST_NAMED} more" if len(copies) > MOST_NAMED else ""
+        notes = [f"{len(copies)} columns repeat another one and are left out: {', '.join(pairs)}{more}."]
     assert held.repeats is not None
     notes += [note for note in [held.repeats.describe()] if note is not None]
     counts = not held.repeats.copies and np.array_equal(given.weights, np.round(given.weights))

@@ -46,8 +46,8 @@ def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> d
             _put(columns[key], left, cells)
     if tests:
         raise DataError(
-            f"what is given of {next(iter(tests))!r} is too unlikely for rows to be drawn from it. Give a wider range, "
-            "or a value."
+            f"what is given of {next(iter(tests))!r} has a probability too small to draw rows from. "
+            "Give a wider range, or a value."
         )
     return columns
 
@@ -256,7 +256,7 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
             "A BayesNet answers for several jointly."
         )
     if of in given:
-        raise DataError(f"{of!r} is both asked for and given.")
+        raise DataError(f"{of!r} is both `of` and given: leave it out of one.")
     known = derived_columns.given_of_leads(model.schema, given)
     rows = conditions.given_rows(model, known)
     if of is not None:
@@ -322,7 +322,8 @@ def _answer_column(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
 
 def _mapping(given: Any) -> dict[Key, Any]:
     if given is not None and not isinstance(given, Mapping):
-        raise DataError(f"given is a mapping of columns to what they hold, such as {{'age': 40}}, not {given!r}.")
+        got = type(given).__name__
+        raise DataError(f"given is a mapping of columns to values, such as {{'age': 40}}, not an object of type {got}.")
     return dict(given or {})
 
 

@@ -41,7 +41,7 @@ def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
         raise DataError("the model has no column of text, so there are no words. Declare one: kinds={'note': 'text'}.")
     named = [leaf for leaf in found if key is None or leaf.key == key]
     if not named:
-        raise DataError(f"{key!r} is no column of text. The model has: {', '.join(label(x.key) for x in found)}.")
+        raise DataError(f"{key!r} is not a column of text. The model has: {', '.join(label(x.key) for x in found)}.")
     return named
 
 

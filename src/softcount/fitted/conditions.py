@@ -515,7 +515,7 @@ def warn_of_given(table: Table, given: Mapping[Key, Any]) -> None:
             hint = remedies.similar(value, spec.levels, held, any_case=True)
             warn(f"{wording.column(key)} never held {wording.cell(value)} in training. {hint}")
         if key in table.outside:
-            warn(f"{wording.column(key)} is {spec.kind} ({spec.why}), so {wording.cell(value)} is no evidence.")
+            warn(f"{wording.column(key)} is {spec.kind} ({spec.why}), so {wording.cell(value)} is not evidence.")
 
 
 # Posterior probabilities of groups given values of columns or conditions on them.
@@ -558,7 +558,7 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
     for key in conditions:
         leaf = leaf_with(model, key)
         if key in model.schema.texts:
-            raise DataError(f"column {key!r} is text, of which a single document can be given, and nothing else.")
+            raise DataError(f"column {key!r} is text: the given value must be one document.")
         leaf.family.refuse_query(key)
     spread = [key for key in conditions if len(leaf_with(model, key).columns) > 1 and _levels(model, key) is not None]
     if not model.scorer.has_ranges or (spread and not model.scorer.has_density):
@@ -610,7 +610,9 @@ def leaf_with(model: Fitted, column: Key) -> Node:
         if column in (leaf.columns or (leaf.key,)):
             return leaf
     known = [str(c) for leaf in model.model.leaves for c in leaf.columns]
-    raise DataError(f"the model has no column {column!r}. It has: {', '.join(known)}.")
+    known += [] if model.target is None else [str(model.target)]
+    hint = remedies.similar(column, known, f"It has: {', '.join(known)}.", any_case=True)
+    raise DataError(f"the model has no column {column!r}. {hint}")
 
 
 def cells_of_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
@@ -690,7 +692,7 @@ def number_reader(model: Any, key: Key) -> Callable[[Any], float]:
             store, slot = model.schema.places[key]
             found = float(getattr(next(task() for task in table.tasks()), store)[0, slot])
         if found != found:
-            raise DataError(f"{wording.column(key)} holds numbers, and {wording.cell(value)} is none.")
+            raise DataError(f"{wording.column(key)} holds numbers, and {wording.cell(value)} is not a number.")
         return found
 
     return read

@@ -174,7 +174,7 @@ def _number(spec: Field, value: Any) -> float:
     form = spec.written
     found = float("nan") if form is None else float(form.read([str(value)])[0][0])
     if found != found:
-        raise DataError(f"{wording.column(spec.key)} holds numbers, and {wording.cell(value)} is none.")
+        raise DataError(f"{wording.column(spec.key)} holds numbers, and {wording.cell(value)} is not a number.")
     return found
 
 

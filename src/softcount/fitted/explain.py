@@ -393,8 +393,8 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
         found = leaf.family.as_normal(public[leaf.key])
         if found is None:
             raise DataError(
-                f"column {leaf.key!r} ({leaf.family.title}) is not normal within the classes, so their boundary is no "
-                "quadratic. Quadratic are normal and multinormal columns; to_linear() is for others."
+                f"column {leaf.key!r} ({leaf.family.title}) is not normal within the classes, so their boundary is not "
+                "quadratic. Use normal or multinormal columns, or to_linear()."
             )
         means.append(found[0][[one, other]])
         spreads.append(found[1][[one, other]])

@@ -366,7 +366,8 @@ class Fitted(FittedTable, frozen=True, eq=False):
         known = [spec.key for spec in self.schema.used]
         for key in given:
             if key not in known:
-                raise DataError(f"the model has no column {key!r}. It has: {', '.join(map(str, known))}.")
+                hint = remedies.similar(key, known, f"It has: {', '.join(map(str, known))}.", any_case=True)
+                raise DataError(f"the model has no column {key!r}. {hint}")
         if self.bag:
             nothing = np.zeros((1, 0))
             empty = sparse.csr_matrix((1, len(self.model.leaves[0].setting.levels)))

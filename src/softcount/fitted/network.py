@@ -61,8 +61,9 @@ SURE = (str, bool, int, float, np.generic)
 
 def mapping(given: Any) -> dict[Key, Any]:
     if given is not None and not isinstance(given, Mapping):
+        got = type(given).__name__
         raise DataError(
-            f"given is a mapping of nodes to what is known of them, such as {{'Rain': 'yes'}}, not {given!r}."
+            f"given is a mapping of nodes to values, such as {{'Rain': 'yes'}}, not an object of type {got}."
         )
     return {key: value for key, value in (given or {}).items() if value is not None}
 
@@ -468,7 +469,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         for name in asked:
             self.net.graph.place(name)
             if name in known and not isinstance(known[name], Mapping):
-                raise DataError(f"{name!r} is both asked for and given.")
+                raise DataError(f"{name!r} is both `of` and given: leave it out of one.")
         ready, evidence, values = self._shown(known)
         ranges = [self.number(name) for name in values.conditions if self.is_number(name)]
         if of is None:  # all that has an exact answer under the given values

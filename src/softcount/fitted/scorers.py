@@ -194,7 +194,7 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
             if part is None:
                 raise DataError(
                     f"column {leaf.key!r} ({leaf.family.title}) is not linear in the classes' log-odds. "
-                    "Linear are multinomial, Bernoulli, text, categorical, and Normal(tied='classes')."
+                    "Use multinomial, Bernoulli, text or categorical columns, or Normal(tied='classes')."
                 )
             coefs.append(part[0] * weight)
             intercept = intercept + part[1] * weight

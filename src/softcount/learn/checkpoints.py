@@ -49,7 +49,9 @@ class Checkpoint:
         self._data, self._checked = digest, True
 
     def mismatch(self, what: str) -> DataError:
-        return DataError(f"{self._name} is a checkpoint of other {what}. Give the same {what}, or remove the file.")
+        return DataError(
+            f"{self._name} is a checkpoint of a fit with other {what}. Give the same {what}, or remove the file."
+        )
 
     def begin_run(self, params: Params, how: Any) -> tuple[dict[str, Any], Arrays] | None:
         """Return the saved record of the EM run that starts at these parameters, or None. `how` holds its options."""

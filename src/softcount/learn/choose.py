@@ -398,7 +398,7 @@ class ClassSearch(EMSearch):
         hint = remedies.either(f"n_components={few}", f"--classes {few}")
         share = 100 * (some - one) / (all_of_it - one)
         return [
-            f"{few} classes have {share:.0f} % of the gain of {self.best} classes over one: {hint} to see them. "
+            f"{few} classes reach {share:.0f} % of the improvement of {self.best} classes over one class: {hint}. "
             f"With {few}, columns still depend on each other: {', '.join(pairs)}."
         ]
 

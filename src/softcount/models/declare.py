@@ -38,6 +38,12 @@ BY_KIND = {
 }
 """Default family of each kind of column."""
 SYNONYMS = {kind.value: name for kind, name in BY_KIND.items()}
+FROM_OTHER_SOFTWARE = {
+    "int": "count", "integer": "count", "float": "real", "numeric": "real", "number": "real", "continuous": "real",
+    "gaussian": "normal", "str": "categorical", "string": "categorical", "category": "categorical",
+    "factor": "categorical", "nominal": "categorical", "bool": "categorical", "boolean": "categorical",
+}  # fmt: skip
+"""Names of types that users know from elsewhere, and the kind to suggest."""
 AUTO = "auto"
 """Replaces a kind: the rows choose the density of the column."""
 LEFT_OUT = ("ignore", "identifier", "constant")
@@ -71,7 +77,7 @@ class Declared(Struct, frozen=True):
         """
         for key in self.auto:
             if key not in schema.by_key:
-                raise DataError(f"kinds names column {key!r}, which the table does not have.")
+                raise DataError(f"kinds: the table has no column {key!r}.")
         found: dict[Key, Sequence[Family]] = {key: x.choices for key, x in self.families.items() if x.choices}
         for spec in schema.used:
             if not spec.kind.numeric or spec.key in self.families or any(spec.key in block for block in self.blocks):
@@ -155,9 +161,10 @@ def family_of(said: Any, key: Key) -> Family:
     name, colon, how = str(said).partition(":")
     name = SYNONYMS.get(name, name)
     if name not in FAMILIES:
-        hint = remedies.similar(name, [*FAMILIES, *SYNONYMS, "ignore", AUTO])
-        known = ", ".join(sorted({*FAMILIES, *SYNONYMS, "ignore", AUTO} - {"joint", "linear"}))
-        raise DataError(f"column {key!r}: {said!r} is not a kind we know.{hint and ' '}{hint} Known: {known}.")
+        known = sorted({*FAMILIES, *SYNONYMS, "ignore", AUTO} - {"joint", "linear"})
+        elsewhere = FROM_OTHER_SOFTWARE.get(name.lower())
+        hint = f"Did you mean {elsewhere!r}?" if elsewhere else remedies.similar(name, known)
+        raise DataError(f"column {key!r}: {said!r} is not a kind.{hint and ' '}{hint} Known: {', '.join(known)}.")
     return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
 
 
@@ -322,9 +329,9 @@ class DeclaredNet(Struct, frozen=True):
                 )
         for key in self.cut:
             if key not in known:
-                raise DataError(f"cut names {key!r}, which is no column of the table.")
+                raise DataError(f"cut names {key!r}, which is not a column of the table.")
             if levels_of(known[key]) is not None:
-                raise DataError(f"cut names {key!r}, which has levels of its own. Numbers are cut.")
+                raise DataError(f"cut names {key!r}, which is categorical. Only numbers can be discretised.")
         numbers = {key for key, node in known.items() if levels_of(node) is None}
         return numbers if graph is None else _needed_as_levels(graph, known, numbers, set(self.cut))
 

@@ -127,7 +127,7 @@ class FiledNet(Struct, frozen=True):
         if not known.issuperset([own.node for own in self.cuts] + ([] if self.label is None else [self.label])):
             raise ValueError("a cut node, or the class, is not there")
         if not all((np.diff(own.edges) > 0).all() for own in self.cuts):
-            raise ValueError("cuts do not rise")
+            raise ValueError("cut points are not in ascending order")
 
 
 @register_model
@@ -466,7 +466,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
         for key, edges in cuts.items():
             if key not in schema.by_key or schema.places[key].store != "reals" or net.nodes[key].columns:
-                raise ModelFileError(f"node {key!r} is cut, but is no column of numbers.")
+                raise ModelFileError(f"node {key!r} is cut, but is not a column of numbers.")
             if len(edges) + 1 != len(net.nodes[key].setting.levels):
                 raise ModelFileError(f"node {key!r} has not one level more than it has cuts.")
         return replace(net, within={nodes[own.node].key: own.density(nodes[own.node].key) for own in filed.cuts})

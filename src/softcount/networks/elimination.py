@@ -208,7 +208,7 @@ def cells_within(memory: Any) -> int:
     except ValueError:
         size = inf
     if isinstance(memory, bool) or not isfinite(size) or size < 8:
-        raise DataError(f"memory={memory!r} is no size. Give bytes, or a text such as '2GB'.")
+        raise DataError(f"memory={memory!r} is not a size. Give bytes, or a text such as '2GB'.")
     return int(size // 8)
 
 

@@ -87,7 +87,7 @@ class Graph(Struct, frozen=True, dict=True):
             return tuple(sorter.static_order())
         except CycleError as error:
             circle = " -> ".join(str(self.names[place]) for place in error.args[1])
-            raise DataError(f"the edges run in a circle: {circle}.") from None
+            raise DataError(f"the edges form a cycle: {circle}.") from None
 
     def ancestors(self, nodes: Iterable[int]) -> set[int]:
         """Return these nodes and all their ancestors."""
@@ -155,7 +155,7 @@ def pair_of(edge: Sequence[Name]) -> Edge:
     if not isinstance(parent, Hashable) or not isinstance(child, Hashable):
         raise DataError(f"an edge is a pair of names, not {edge!r}.")
     if parent == child:
-        raise DataError(f"the edge from {parent!r} to itself is no edge.")
+        raise DataError(f"the edge from {parent!r} to itself is not an edge.")
     return parent, child
 
 
@@ -207,7 +207,7 @@ class Network(Struct, frozen=True, eq=False, dict=True):
         try:
             found = np.array(table, dtype=np.float64)
         except (TypeError, ValueError):
-            raise DataError(f"the table of node {name!r} is no array of numbers.") from None
+            raise DataError(f"the table of node {name!r} is not an array of numbers.") from None
         shape = tuple(self.sizes[place] for place in family)
         if found.shape != shape:
             raise DataError(f"the table of node {name!r} has the shape {found.shape}; its parents make it {shape}.")

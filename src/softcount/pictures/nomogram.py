@@ -47,8 +47,8 @@ class Nomogram(Struct, frozen=True):
         ]
         drawing = Drawing(WIDTH, 40 + sum(heights) + 118, self.description)
         first, second = self.names
-        drawing.text(frame.corner[0], 12, f"← speaks for {fit_text(second, 220)}", "minus", size=SMALL)
-        drawing.text(WIDTH - 22, 12, f"speaks for {fit_text(first, 220)} →", "plus", anchor="end", size=SMALL)
+        drawing.text(frame.corner[0], 12, f"← supports {fit_text(second, 220)}", "minus", size=SMALL)
+        drawing.text(WIDTH - 22, 12, f"supports {fit_text(first, 220)} →", "plus", anchor="end", size=SMALL)
         y = 40.0
         for tick in nice_ticks(*frame.x_range, 8):
             x = frame.x(tick)

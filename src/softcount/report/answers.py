@@ -82,7 +82,7 @@ def query_page(of: Any, given: Mapping[Any, Any], answer: Any) -> Page:
         page.grid(("column", "answer", "nine of ten between"), [_answer_line(key, own) for key, own in answer.items()])
     elif not isinstance(answer, Mapping):
         figures = [(name, _format_figure(answer, name, value)) for name, value in find_figures(answer).items()]
-        page.grid(("figure", "value"), figures, right=("value",))
+        page.grid(("statistic", "value"), figures, right=("value",))
     else:
         ranked = sorted(_answer_lines(answer), key=lambda line: -line["probability"])
         heads = ("probability", *(("standard error",) if getattr(answer, "errors", None) is not None else ()))
@@ -91,7 +91,7 @@ def query_page(of: Any, given: Mapping[Any, Any], answer: Any) -> Page:
             levels = line.pop("level")
             own = levels if isinstance(levels, tuple) else (levels,)
             rows.append((*map(str, own), *map(format_share, line.values())))
-        names = ["level"] if several is None else [key_text(key) for key in several]
+        names = ["value"] if several is None else [key_text(key) for key in several]
         page.grid((*names, *heads), rows, right=heads)
         if len(ranked) > len(rows):
             page.line(f"and {format_count(len(ranked) - len(rows), 'combination')} more (--json has all)")

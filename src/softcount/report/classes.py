@@ -433,11 +433,11 @@ def _add_cards(page: Page, view: View) -> None:
     if is_only_text(fitted) or fitted.n_groups <= (SIDE_BY_SIDE if view.length is Length.FIT else 1):
         return
     for name, part, card in zip(names, fitted.row_shares, fitted.cards(view.parameters), strict=True):
-        page.heading(f"What sets {name} apart ({format_share(float(part))} of the rows)")
+        page.heading(f"How {name} differs ({format_share(float(part))} of the rows)")
         rows = [
             (key_text(x.key), format_number(x.influence, 3), x.here, x.elsewhere) for x in card.apart[:CARD_COLUMNS]
         ]
-        page.grid(("column", "influence", "here", "elsewhere"), rows, right=("influence",))
+        page.grid(("column", "influence", "in this class", "in the others"), rows, right=("influence",))
         cells: list[tuple[Any, Any]] = []
         for key in [x.key for x in card.apart]:
             typical = card.typical[key]
@@ -488,7 +488,9 @@ def _add_sorting(page: Page, view: View, data: str, sorting: SortedTable) -> Non
     total = unsure(sorting.entropy)
     page.line(f"unsure, over all rows: {total} (membership entropy; 0 % if every row is certain of its class)")
     if sorting.impossible:
-        page.line(f"{format_count(sorting.impossible, 'row')} impossible under every class, and in none")
+        page.line(
+            f"{format_count(sorting.impossible, 'row')} with probability zero in every class; no class contains them"
+        )
 
 
 def add_anomalies(page: Page, found: Sequence[Anomaly], names: Sequence[str] | None, files: Sequence[str] = ()) -> None:

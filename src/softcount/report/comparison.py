@@ -115,14 +115,14 @@ def changes_page(found: ModelChanges, old: str, new: str) -> Page:
         page.heading("Classes")
         lines = [(str(x.name), format_share(x.before), format_share(x.after)) for x in found.classes]
         page.grid(("class", "share before", "after"), lines, right=None)
-    page.heading("Columns that moved most (the share of a column's probability that lies elsewhere now)")
+    page.heading("Columns that changed most (the share of a column's probability that moved to other values)")
     within = any(x.within for x in found.columns)
     rows = []
     for x in found.columns[:CHANGED_COLUMNS]:
         most = (str(x.within[0]), format_share(x.within[1])) if x.within else ("", "")
         rows.append((key_text(x.column), format_share(x.moved), *_describe_change(x), *(most if within else ())))
-    heads = ("column", "moved", "before", "after", *(("most in class", "there") if within else ()))
-    page.grid(heads, rows, right=("moved", "there"))
+    heads = ("column", "moved", "before", "after", *(("most in class", "in this class") if within else ()))
+    page.grid(heads, rows, right=("moved", "in this class"))
     return page
 
 

@@ -314,7 +314,7 @@ def add_selection(page: Page, fitted: Fitted, criterion: str | None = None, pict
         or (x.cv is not None and chosen.cv is not None and x.cv > chosen.cv)
         for x in trials if x.reached < x.classes
     ):  # fmt: skip
-        page.line("a number is not chosen if some of its classes are empty, whatever its figures")
+        page.line("numbers with empty classes are not chosen")
 
 
 def _selection_grid(fitted: Fitted) -> Grid:

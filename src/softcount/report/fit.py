@@ -54,7 +54,7 @@ EXPERT_LINES = 40
 BASELINE = "class shares alone (baseline)"
 FIRST = (
     "only one class", "matches the class exactly", "predicts the class without error", "overconfident",
-    "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the gain of",
+    "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the improvement of",
     "without a label", "far from the rest",
 )  # fmt: skip
 """What the most important notes contain, the most important first."""
@@ -243,7 +243,7 @@ def _add_search(page: Page, fitted: Any) -> None:
 
 
 def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
-    """Add a line for each of the largest classes: its share, and what sets it apart."""
+    """Add a line for each of the largest classes: its share, and the columns in which it differs most."""
     page.heading("Classes")
     if fitted.n_groups == 1:
         keys = list(fitted.params)[:SHOWN_COLUMNS]
@@ -258,7 +258,7 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
             parts.pop()
         rows.append((names[group], format_share(float(fitted.row_shares[group])), "; ".join(parts)))
     shown = [tuple(shorten(cell, CLASS_WIDTH) for cell in row) for row in rows]
-    page.blocks.append(Grid(("class", "share", "sets it apart"), tuple(shown), (False, True, False)))
+    page.blocks.append(Grid(("class", "share", "differs most in"), tuple(shown), (False, True, False)))
     if len(largest) > len(rows):
         rest = format_share(float(sum(fitted.row_shares[group] for group in largest[len(rows) :])))
         page.line(f"and {len(largest) - len(rows)} more with {rest} of the rows")
@@ -313,7 +313,7 @@ def _add_columns(page: Page, fitted: Any, names: Sequence[str], rows_left: int) 
         headings, width = ("column", "gain", *names), WIDE
         described = [fitted.describe(key) for key, _ in chosen]
     else:
-        headings, width = ("column", "gain", "clearest in", "there", "elsewhere"), NARROW
+        headings, width = ("column", "gain", "class", "in this class", "in the others"), NARROW
         apart = [({x.key: x for x in card.apart}, name, card) for card, name in zip(fitted.cards(), names, strict=True)]
         described = []
         for key, _ in chosen:
@@ -438,7 +438,7 @@ def _add_trouble(page: Page, fit: FitOutcome) -> None:
             shown.pop(-2 if missing else -1)
         page.line(*shown)
         if len(lines) > len(shown):
-            page.line(f"and {format_count(len(lines) - len(shown), 'note')} more: --full")
+            page.line(f"and {format_count(len(lines) - len(shown), 'more note')}: --full")
 
 
 def _shorten_names(note: str) -> str:
@@ -519,5 +519,7 @@ def _add_beliefs(page: Page, lines: list[dict[str, Any]], most: int) -> None:
     page.grid(headings, rows, right=headings[3:])
     if len(lines) > most:
         page.line(f"and {len(lines) - most:,} more: --json has them all")
-    page.line("surprise: bits that the cells of the column and class take more than with one prior count per category;")
+    page.line(
+        "surprise: how many bits more the data need under the expert's prior than with one prior count per category;"
+    )
     page.line("below 0 the expert's prior fits better, far above 0 the data contradict the expert")

@@ -139,7 +139,7 @@ def _render_passage(passage: Passage) -> str:
     if passage.ours != passage.theirs:
         ours, theirs = markup(passage.ours), markup(passage.theirs)
         legend = (
-            f'<p><mark class="for">Underlined so</mark> speaks for {ours}, <mark class="against">so</mark> for {theirs}'
+            f'<p><mark class="for">Underlined so</mark> supports {ours}, <mark class="against">so</mark> for {theirs}'
             "; in bold: strongly.</p>"
         )
     return f'{legend}<p class="passage">{lines}</p>'

@@ -94,7 +94,7 @@ class Passage(Struct, frozen=True):
     def plain(self) -> Iterator[str]:
         """Return the lines with signs around marked words, after a line on what they mean."""
         if self.ours != self.theirs:
-            yield f"+word+ speaks for {self.ours}, -word- for {self.theirs}; two signs: strongly"
+            yield f"+word+ supports {self.ours}, -word- supports {self.theirs}; two signs: strongly"
         for line in self.lines:
             yield "".join(f"{piece.signs}{piece.text}{piece.signs}" for piece in line)
 
@@ -271,7 +271,7 @@ def show_page(page: Page, stream: IO[str]) -> None:
             put_text("\n".join(block.plain()))
         else:
             rest = f" for {block.theirs}; the bolder, the more"
-            legend = Text.assemble(("green", FOR[2]), f" speaks for {block.ours}, ", ("red", AGAINST[2]), rest)
+            legend = Text.assemble(("green", FOR[2]), f" supports {block.ours}, ", ("red", AGAINST[2]), rest)
             lines = [legend] if block.ours != block.theirs else []
             for line in block.lines:
                 tones = ((x.text, FOR[x.tone] if x.tone >= 0 else AGAINST[-x.tone]) for x in line)

@@ -135,10 +135,12 @@ def format_times(count: float) -> str:
 def format_signed(value: float) -> str:
     """Format log-odds with their sign.
 
-    >>> format_signed(2134.56), format_signed(-0.2), format_signed(0.0)
-    ('+2,134.56', '-0.20', '0')
+    >>> format_signed(2134.56), format_signed(-0.2), format_signed(-0.0049), format_signed(0.0)
+    ('+2,134.56', '-0.20', '0.00', '0')
     """
-    return "0" if value == 0 else f"{value:+,.2f}"
+    if abs(value) < 0.005:
+        return "0" if value == 0 else "0.00"
+    return f"{value:+,.2f}"
 
 
 def format_bar(value: float, most: float, width: int = 20) -> str:

@@ -103,7 +103,9 @@ def collection_source(data: Any) -> PartsSource:
     from dask.optimization import cull
 
     if not hasattr(data, "columns"):
-        raise DataError("of Dask's collections, frames are taken. Make one of an array: dask.dataframe.from_dask_array")
+        raise DataError(
+            "of the Dask collections, only DataFrames are supported. Convert an array: dask.dataframe.from_dask_array"
+        )
     from distributed import futures_of
 
     if futures_of(data):  # type: ignore[no-untyped-call]

@@ -317,7 +317,7 @@ class SparkFrameSource(PartsSource):
 def spark_source(data: Any) -> SparkFrameSource:
     """A Spark DataFrame, of a local session or of Spark Connect, as a table."""
     if not hasattr(data, "mapInArrow"):
-        raise DataError("of Spark's collections, DataFrames are taken.")
+        raise DataError("only Spark DataFrames are supported.")
     return SparkFrameSource(data)
 
 

@@ -362,7 +362,7 @@ def part_source(path: str) -> Source | None:
         if "xl/workbook.xml" in entries:
             return _workbook(file, part)
     if part:
-        raise DataError(f"{file} holds one table, and {part!r} is no part. Leave out {MARK}{part}")
+        raise DataError(f"{file} holds one table, so it has no part {part!r}. Leave out {MARK}{part}")
     return None
 
 

@@ -44,7 +44,7 @@ def refuse_unknown(keys: Iterable[Key], wanted: Key, what: str) -> None:
     hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Its columns are {and_others(known)}."
     if any(_is_number(str(key)) for key in known if isinstance(key, str)):
         hint += f" Some names are numbers: if the first line is data, read it with {remedies.header(False)}."
-    raise DataError(f"{what} names {column(wanted)}, which is not in the table. {hint}")
+    raise DataError(f"{what}: the table has no {column(wanted)}. {hint}")
 
 
 def _is_number(name: str) -> bool:

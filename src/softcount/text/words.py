@@ -118,7 +118,7 @@ class Reading(Struct, frozen=True):
         try:
             groups = re.compile(self.pattern).groups
         except re.error as error:
-            raise DataError(f"pattern={self.pattern!r} is no regular expression: {error}.") from None
+            raise DataError(f"pattern={self.pattern!r} is not a regular expression: {error}.") from None
         if groups > 1:
             raise DataError(
                 f"pattern={self.pattern!r} has {groups} groups. Use one for the word, and (?:...) elsewhere."

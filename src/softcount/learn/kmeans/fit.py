@@ -312,7 +312,7 @@ def fit_centres(
         far = (np.abs(centres) > 4.0 ** COMFORTABLE[engine.dtype.itemsize]).any(axis=1)
         if far.any():  # its square would overflow
             raise DataError(
-                f"init: centre {int(far.argmax())} is too far from every row to have any. Start among the rows."
+                f"init: centre {int(far.argmax())} is too far from every row to get any. Give centres near the rows."
             )
         best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
     return round_centres(engine, frame, best, agreed, notes)
