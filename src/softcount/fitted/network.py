@@ -68,6 +68,11 @@ def mapping(given: Any) -> dict[Key, Any]:
     return {key: value for key, value in (given or {}).items() if value is not None}
 
 
+def is_exact(value: Any) -> bool:
+    """Return whether a given value is a single category or number."""
+    return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
+
+
 class GivenValues(Struct, frozen=True):
     """Values given to a query: certain ones, log-likelihoods by discrete node, and conditions on numbers or bins."""
 
@@ -80,8 +85,7 @@ class GivenValues(Struct, frozen=True):
         found, soft = cls(), dict[Key, Any]()
         for key, value in known.items():
             net.graph.place(key)  # raises an error for an unknown node
-            exact = isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
-            (found.sure if exact else soft)[key] = value
+            (found.sure if is_exact(value) else soft)[key] = value
         for key, value in soft.items():
             condition = condition_of(value)
             if key in net.discrete.number:
