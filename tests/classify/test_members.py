@@ -192,20 +192,30 @@ def test_a_cell_that_the_sample_of_rows_misses_has_its_own_scale(monkeypatch):
 @pytest.mark.parametrize("few", [0, 1 << 18])
 def test_problems_solved_side_by_side_are_those_solved_alone(classes, few, monkeypatch):
     monkeypatch.setattr("softcount.classify.features.DENSE_CELLS", few)
-    problems, penalties = [], []
+    problems, cuts = [], drawn(rows=60, classes=classes).cuts
     for seed, rows in ((0, 60), (1, 75), (2, 50)):
-        training = drawn(rows=rows, classes=classes, seed=seed)
-        terms = Terms((*training.terms.columns, (3, 4)), training.terms.sizes)
+        training = replace(drawn(rows=rows, classes=classes, seed=seed), given_cuts=cuts)
+        terms = Terms((*Terms.single(cuts.sizes).columns, (3, 4)), cuts.sizes)
         features = Features(
             terms.indicators(training.codes).matrix, np.nan_to_num(training.rows.numbers), training.terms.width
         )
         problems.append(LogisticProblem(features, training.labels, training.weights, classes))
-        penalties.append(np.linspace(0.5, 2.0, features.width))
-    assert len({problem.features.width for problem in problems}) > 1
-    together = next(LogisticProblems(tuple(problems)).path([penalties]))
-    for problem, penalty, found in zip(problems, penalties, together, strict=True):
-        (alone,) = next(LogisticProblems((problem,)).path([[penalty]]))
+    penalty = np.linspace(0.5, 2.0, features.width)
+    together = next(LogisticProblems(tuple(problems)).path([penalty]))
+    for problem, found in zip(problems, together, strict=True):
+        (alone,) = next(LogisticProblems((problem,)).path([penalty]))
         np.testing.assert_allclose(found, alone, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["additive logistic model", "pairwise interactions"])
+def test_folds_with_other_bins_are_fitted_side_by_side_as_alone(name):
+    trainings = [drawn(rows=rows, seed=seed) for seed, rows in ((0, 160), (1, 175), (2, 250))]
+    assert len({training.finer.terms.width for training in trainings}) > 1
+    recipe = RECIPES[name]
+    (together,) = recipe.fit_folds(trainings, (2.0,))
+    for training, found in zip(trainings, together, strict=True):
+        (alone,) = recipe.fit(training, (2.0,))
+        np.testing.assert_allclose(found.scores(training.rows), alone.scores(training.rows), atol=1e-8)
 
 
 def test_a_row_doubted_a_little_is_a_row_and_a_little_of_every_other_class():
@@ -226,10 +236,10 @@ def test_coefficients_are_where_the_penalised_loss_is_flat(classes):
         Features(training.terms.indicators(training.codes).matrix, lines), training.labels, training.weights, classes
     )
     penalty = np.full(problem.features.width, 0.7)
-    (found,), _ = LogisticProblems((problem,)).solve([penalty], [Curvature.of(problem)], None, 500, 1e-14)
+    (found,), _ = LogisticProblems((problem,)).solve(penalty, [Curvature.of(problem)], None, 500, 1e-14)
 
     def loss(coefficients):
-        values, slopes = LogisticProblems((problem,)).losses(coefficients[None], penalty[None])
+        values, slopes = LogisticProblems((problem,)).losses(coefficients[None], penalty)
         return float(values[0]), slopes[0]
 
     slope = loss(found)[1]
@@ -249,7 +259,7 @@ def test_one_penalty_of_levels_is_scikit_learns_ridge():
     indicators = training.terms.indicators(training.codes).matrix
     problem = LogisticProblem(Features(indicators, np.zeros((200, 0))), training.labels, training.weights, 2)
     penalty = np.full(problem.features.width, 2.0)
-    (found,), _ = LogisticProblems((problem,)).solve([penalty], [Curvature.of(problem)], None, 500, 1e-14)
+    (found,), _ = LogisticProblems((problem,)).solve(penalty, [Curvature.of(problem)], None, 500, 1e-14)
     theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000)
     theirs.fit(indicators[:, 1:], training.labels, training.weights)
     np.testing.assert_allclose(found[2:, 0], theirs.coef_[0], atol=1e-4)
@@ -272,7 +282,7 @@ def test_indicators_are_the_matrix_of_ones_in_every_form(rows, dense, monkeypatc
         np.testing.assert_array_equal(features.ends, ones[:, :5])
         np.testing.assert_array_equal(features.take(some).ends, ones[some, :5])
         np.testing.assert_allclose(features.squares(weights)[1:], weights @ ones[:, 1:] ** 2, rtol=1e-12)
-        stacked = StackedFeatures.of([(features, np.arange(7))], 7)
+        stacked = StackedFeatures.of([features])
         np.testing.assert_allclose(stacked.product(tables[None])[0], ones @ tables, atol=1e-12)
         np.testing.assert_allclose(stacked.transposed_product(columns[None])[0], ones.T @ columns, atol=1e-9)
 

@@ -127,28 +127,24 @@ class StackedFeatures(Struct, frozen=True, eq=False, dict=True):
     usual: Any = None  # (problems x problems and width)
 
     @classmethod
-    def of(cls, each: Sequence[tuple[Features, np.ndarray]], width: int) -> StackedFeatures:
-        """From the features of every problem and their places among all features."""
-        rows, last = max(len(own) for own, _ in each), max(own.dense.shape[1] for own, _ in each)
-        numbers = np.zeros((len(each), rows, last))
-        for found, (own, _) in zip(numbers, each, strict=True):
-            found[: len(own), : own.dense.shape[1]] = own.dense
+    def of(cls, each: Sequence[Features]) -> StackedFeatures:
+        """From the features of every problem, which have the same columns."""
+        rows, width, wide_width = max(map(len, each)), each[0].width, each[0].wide_width
+        numbers = np.zeros((len(each), rows, width - wide_width))
+        for found, own in zip(numbers, each, strict=True):
+            found[: len(own)] = own.dense
         if rows * width <= DENSE_CELLS:
             plain = np.zeros((len(each), rows, width))
-            for found, (own, places) in zip(plain, each, strict=True):
-                wide = own.wide if isinstance(own.wide, np.ndarray) else own.wide.toarray()
-                found[: len(own), places[: own.wide_width]] = wide
-            plain[:, :, width - last :] = numbers
+            for found, own in zip(plain, each, strict=True):
+                found[: len(own), :wide_width] = own.wide if isinstance(own.wide, np.ndarray) else own.wide.toarray()
+            plain[:, :, wide_width:] = numbers
             return cls(plain, None, numbers)
-        counts, cells, values = [], [], []
-        for problem, (own, places) in enumerate(each):
-            wide = sparse.csr_matrix(own.wide)
-            counts.append(np.pad(np.diff(wide.indptr), (0, rows - len(own))))
-            cells.append(places[wide.indices] + problem * width)
-            values.append(wide.data)
+        wide = [sparse.csr_matrix(own.wide) for own in each]
+        counts = [np.pad(np.diff(own.indptr), (0, rows - own.shape[0])) for own in wide]
         ends = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
-        shape, indices = (len(each) * rows, len(each) * width), np.concatenate(cells).astype(np.int32)
-        blocks = sparse.csr_matrix((np.concatenate(values), indices, ends), shape=shape)
+        indices = np.concatenate([own.indices + place * width for place, own in enumerate(wide)]).astype(np.int32)
+        shape = (len(each) * rows, len(each) * width)
+        blocks = sparse.csr_matrix((np.concatenate([own.data for own in wide]), indices, ends), shape=shape)
         times = np.bincount(indices, minlength=shape[1])
         times[indices[blocks.data != 1.0]] = times[::width] = 0  # a row may have several missing cells
         columns = np.flatnonzero(times > 0.5 * rows)

@@ -126,10 +126,10 @@ MOST_DECORRELATED = 1_000
 
 
 class LogisticProblem(Struct, frozen=True, eq=False):
-    """Labelled rows of a penalised logistic regression.
+    """Labelled rows of a penalised logistic regression; of two classes only the difference is fitted.
 
-    Of two classes only the difference is fitted. `penalty` is that of each feature: half of it times its squared
-    coefficients, summed over the classes, is added to the loss.
+    `penalty` is that of each feature: half of it times its squared coefficients, summed over the classes, is added to
+    the loss.
     """
 
     features: Features
@@ -143,42 +143,13 @@ class LogisticProblem(Struct, frozen=True, eq=False):
 
 
 class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
-    """Several problems, such as folds, solved side by side: one product serves all.
-
-    The common layout is intercept, indicators scaled together, other indicators, dense columns. Problems with fewer
-    features are padded.
-    """
+    """Problems with the same features in different rows, such as folds, solved side by side: one product serves all."""
 
     problems: tuple[LogisticProblem, ...]
 
     @cached_property
-    def layout(self) -> tuple[int, int, int]:
-        """The largest numbers of indicators scaled together, of other indicators, and of dense columns."""
-        cuts = [(problem.features.correlated, problem.features.wide_width) for problem in self.problems]
-        dense = max(problem.features.dense.shape[1] for problem in self.problems)
-        return max(first for first, _ in cuts), max(width - first for first, width in cuts), dense
-
-    @property
-    def width(self) -> int:
-        return sum(self.layout)
-
-    @cached_property
     def rows(self) -> int:
         return max(len(problem.labels) for problem in self.problems)
-
-    def places(self, problem: LogisticProblem) -> np.ndarray:
-        """Places of the features of one problem in the common layout, without the intercept."""
-        first, width = problem.features.correlated, problem.features.wide_width
-        most, more, _ = self.layout
-        dense = most + more + np.arange(problem.features.dense.shape[1])
-        return np.concatenate([np.arange(first), most + np.arange(width - first), dense])
-
-    def spread_out(self, each: Sequence[np.ndarray], filler: float = 0.0) -> np.ndarray:
-        """(problems x width ...) from the values of every problem's features."""
-        found = np.full((len(each), self.width, *each[0].shape[1:]), filler)
-        for own, problem, values in zip(found, self.problems, each, strict=True):
-            own[self.places(problem)] = values
-        return found
 
     @cached_property
     def _classes(self) -> np.ndarray:
@@ -193,7 +164,7 @@ class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def features(self) -> StackedFeatures:
-        return StackedFeatures.of([(problem.features, self.places(problem)) for problem in self.problems], self.width)
+        return StackedFeatures.of([problem.features for problem in self.problems])
 
     def losses(self, coefficients: np.ndarray, penalty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Penalised losses in nats and gradients from (problems x 1 + width x columns) coefficients."""
@@ -203,51 +174,42 @@ class LogisticProblems(Struct, frozen=True, eq=False, dict=True):
         values, residuals = rowwise(along.reshape(-1, columns), self._classes)
         residuals *= self.weights[:, None]
         own = coefficients[:, 1:]
-        pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, :, None] * own
+        pull = (0.5 if self.problems[0].classes == 2 else 1.0) * penalty[:, None] * own
         residuals = residuals.reshape(problems, -1, columns)
         slopes = self.features.transposed_product(residuals) + pull
         slope = np.concatenate([residuals.sum(axis=1)[:, None], slopes], axis=1)
         value = np.vecdot(values.reshape(problems, -1), self.weights.reshape(problems, -1))
         return value + 0.5 * np.vecdot(pull.reshape(problems, -1), own.reshape(problems, -1)), slope
 
-    def path(self, penalties: Iterable[Sequence[np.ndarray]]) -> Iterator[list[np.ndarray]]:
-        """Coefficients of all problems under one penalty after the other, to rough tolerances."""
+    def path(self, penalties: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """(problems x 1 + width x columns) coefficients under one penalty after the other, to rough tolerances."""
         shapes, starts = [Curvature.of(problem) for problem in self.problems], None
-        for each in penalties:
-            starts, _ = self.solve(each, shapes, starts, MOST_STEPS, ROUGH, ROUGH_ROWS)
+        for penalty in penalties:
+            starts, _ = self.solve(penalty, shapes, starts, MOST_STEPS, ROUGH, ROUGH_ROWS)
             yield starts
 
     def solve(
         self,
-        penalties: Sequence[np.ndarray],
+        penalty: np.ndarray,
         shapes: Sequence[Curvature],
-        starts: Sequence[np.ndarray] | None,
+        starts: np.ndarray | None,
         most: int,
         tol: float,
         each_row: float = 0.0,
-    ) -> tuple[list[np.ndarray], np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The coefficients of least penalised loss, by L-BFGS in preconditioned coordinates, and the iterations."""
-        every = zip(shapes, self.problems, penalties, strict=True)
-        frame = _Coordinates.of(self, [shape.penalised(problem, penalty) for shape, problem, penalty in every])
-        penalty = self.spread_out(penalties, 1.0)
-        shape = (len(self.problems), 1 + self.width, self.problems[0].columns)
+        first = self.problems[0]
+        frame = _Coordinates.of(first.features, [shape.penalised(first, penalty) for shape in shapes])
+        shape = (len(self.problems), 1 + first.features.width, first.columns)
 
         def objective(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             values, slopes = self.losses(frame.to_coefficients(flat.reshape(shape)), penalty)
             return values, frame.gradient(slopes).reshape(len(slopes), -1)
 
-        first = np.zeros(shape)
-        if starts is not None:
-            first[:, 1:] = self.spread_out([start[1:] for start in starts])
-            first[:, 0] = [start[0] for start in starts]
-            first = frame.from_coefficients(first)
+        start = np.zeros(shape) if starts is None else frame.from_coefficients(starts)
         least = each_row * self.weights.reshape(len(self.problems), -1).sum(axis=1)
-        found, steps = minimise(objective, first.reshape(len(first), -1), most, tol, least)
-        whole = frame.to_coefficients(found.reshape(shape))
-        return [
-            np.concatenate([own[:1], own[1 + self.places(problem)]])
-            for own, problem in zip(whole, self.problems, strict=True)
-        ], steps
+        found, steps = minimise(objective, start.reshape(len(start), -1), most, tol, least)
+        return frame.to_coefficients(found.reshape(shape)), steps
 
 
 def _pad(values: np.ndarray, rows: int) -> np.ndarray:
@@ -336,26 +298,20 @@ class _Coordinates(Struct, frozen=True, eq=False):
     means: np.ndarray  # (problems x 1 + width x 1)
 
     @classmethod
-    def of(cls, problems: LogisticProblems, shapes: Sequence[Curvature]) -> _Coordinates:
-        first, more, _ = problems.layout
-        places = 1 + np.arange(problems.width)
-        between, ends = places[first : first + more], np.delete(places, np.s_[first : first + more])
-        together = np.tile(np.eye(len(ends)), (len(shapes), 1, 1))
-        scale, means = np.ones((len(shapes), more, 1)), np.zeros((len(shapes), 1 + problems.width, 1))
-        for place, (problem, shape) in enumerate(zip(problems.problems, shapes, strict=True)):
-            own = problem.features.correlated
-            mine = np.concatenate([np.arange(own), first + np.arange(problem.features.dense.shape[1])])
-            together[place][np.ix_(mine, mine)] = shape.moments
-            scale[place, : len(shape.squares), 0] = 1.0 / np.sqrt(shape.squares)
-            means[place, 1 + problems.places(problem), 0] = shape.means
-        if len(ends) > MOST_DECORRELATED:
+    def of(cls, features: Features, shapes: Sequence[Curvature]) -> _Coordinates:
+        places = 1 + np.arange(features.width)
+        between = slice(features.correlated, features.wide_width)
+        together = np.stack([shape.moments for shape in shapes])
+        if together.shape[1] > MOST_DECORRELATED:
             root = np.sqrt(np.diagonal(together, axis1=1, axis2=2))[:, :, None]
             inverse = 1.0 / root
         else:
             root = np.linalg.cholesky(together)
             inverse = np.linalg.inv(root)
+        scale = 1.0 / np.sqrt(np.stack([shape.squares for shape in shapes]))[:, :, None]
         middle = np.array([1.0 / np.sqrt(shape.curve) for shape in shapes])[:, None]
-        return cls(ends, between, root, inverse, scale, middle, means)
+        means = np.stack([np.concatenate([[0.0], shape.means]) for shape in shapes])[:, :, None]
+        return cls(np.delete(places, between), places[between], root, inverse, scale, middle, means)
 
     def to_coefficients(self, coordinates: np.ndarray) -> np.ndarray:
         """Coefficients from coordinates."""

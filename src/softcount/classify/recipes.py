@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.classify.encode import Binning, EncodedRows
-from softcount.classify.features import DENSE_CELLS, MOST_CORRELATED, Features, Terms
+from softcount.classify.features import DENSE_CELLS, MOST_CORRELATED, Features, Indicators, Terms
 from softcount.classify.logistic import LogisticProblem, LogisticProblems, expand_classes
 from softcount.classify.members import FARTHEST, Aode, Member, Normals, Slopes, Tables, Training, Words, log_tables
 from softcount.core.special import softmax_rows
@@ -264,24 +264,28 @@ def _fit_additive(
         terms = [Terms((*own.terms.columns, *choose_pairs(own)), own.terms.sizes) for own in trainings]
     else:
         terms = [training.terms for training in trainings]
-    problems, penalty_of = [], []
+    # All folds have the same features, those of single columns first, whatever their numbers of bins.
+    single = max(training.terms.width for training in trainings)
+    width = single + max(own.width - training.terms.width for training, own in zip(trainings, terms, strict=True))
+    problems, places = [], []
     for training, own in zip(trainings, terms, strict=True):
-        ones = own.indicators(training.codes)
-        wide = ones.dense() if len(training.labels) * own.width <= DENSE_CELLS else ones.matrix
+        place = np.arange(own.width)
+        place[training.terms.width :] += single - training.terms.width
+        places.append(place)
+        ones = Indicators(place[own.indicators(training.codes).places], width)
+        wide = ones.dense() if len(training.labels) * width <= DENSE_CELLS else ones.matrix
         numbers = training.scale.bounded(training.rows, FARTHEST)
-        features = Features(wide, numbers, min(MOST_CORRELATED, training.terms.width))
+        features = Features(wide, numbers, min(MOST_CORRELATED, single))
         problems.append(LogisticProblem(features, training.labels, training.weights, training.classes))
-        pair = np.zeros(own.width + training.rows.numbers.shape[1], dtype=bool)
-        pair[training.terms.width : own.width] = True
-        penalty_of.append(pair)
+    pair = np.zeros(problems[0].features.width, dtype=bool)
+    pair[single:width] = True
     most = MOST_SINGLE_PENALTY if paired else np.inf
-    paths = ([np.where(pair, x, min(x, most)) for pair in penalty_of] for x in penalties)
-    for found in LogisticProblems(tuple(problems)).path(paths):
+    for found in LogisticProblems(tuple(problems)).path(np.where(pair, x, min(x, most)) for x in penalties):
         members = []
-        for training, own, coefficients in zip(trainings, terms, map(expand_classes, found), strict=True):
-            tables, slopes = np.split(coefficients[1:], [own.width])
-            parts = Tables(training.cuts, own, tables), Slopes(training.scale, slopes)
-            members.append(Member(coefficients[0], parts))
+        for training, own, place, coefficients in zip(trainings, terms, places, found, strict=True):
+            bias, tables, slopes = np.split(expand_classes(coefficients), [1, 1 + width])
+            parts = Tables(training.cuts, own, tables[place]), Slopes(training.scale, slopes)
+            members.append(Member(bias[0], parts))
         yield tuple(members)
 
 
@@ -366,7 +370,7 @@ def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Membe
     words = scale.words(some.rows)[:, np.concatenate([[0], kept])]
     features = Features(words, scale.own_lengths(training.rows, training.weights)[places], most_correlated=1)
     problem = LogisticProblems((LogisticProblem(features, some.labels, some.weights, training.classes),))
-    for (found,) in problem.path([np.full(features.width, penalty)] for penalty in settings):
+    for (found,) in problem.path(np.full(features.width, penalty) for penalty in settings):
         bias, coefficients, lengths = np.split(expand_classes(found), [1, 2 + len(kept)])
         whole = np.zeros((scale.width, training.classes))
         whole[kept] = coefficients[1:]

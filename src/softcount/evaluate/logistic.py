@@ -163,7 +163,7 @@ def fit_weights(rows: LinearRows, naive: np.ndarray, penalty: float) -> tuple[np
     scale = 2.0 if rows.groups == 2 else 1.0
     each = np.full(problem.features.width, penalty * scale)
     shape = Curvature.around(problem, start)
-    (found,), (steps,) = LogisticProblems((problem,)).solve([each], [shape], [start], MOST_STEPS, CLOSE)
+    (found,), (steps,) = LogisticProblems((problem,)).solve(each, [shape], start[None], MOST_STEPS, CLOSE)
     centred = np.hstack([-found / 2, found / 2]) if rows.groups == 2 else found - found.mean(axis=1, keepdims=True)
     values = naive.copy()
     values[1 + varying] = centred[2:]
