@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -122,32 +122,31 @@ class Ensemble(Struct, frozen=True, eq=False):
         """Names of the members that are not a sum over columns."""
         return [name for name, member in zip(self.names, self.members, strict=True) if not member.by_column]
 
+    def _weigh_members(self, rows: EncodedRows) -> Iterator[tuple[Any, Member]]:
+        """The members, the bias and the model of rows with few cells, each with its weight or (rows x 1) weights."""
+        share = np.ones((1, 1)) if self.sparse is None else self.sparse.share(rows)
+        for weight, member in zip(self.weights, self.members, strict=True):
+            yield weight if member.reads_texts else weight * share, member
+        yield share, Member(self.bias, ())
+        if self.sparse is not None and (share < 1.0).any():
+            yield 1.0 - share, self.sparse.member
+
     def scores(self, rows: EncodedRows) -> np.ndarray:
         """(rows x classes) log-posteriors up to a constant."""
-        found, words = np.tile(self.bias, (len(rows), 1)), np.zeros((len(rows), len(self.bias)))
-        for weight, member in zip(self.weights, self.members, strict=True):
-            own = words if member.reads_texts else found
-            own += weight * member.scores(rows)
-        if self.sparse is not None and ((share := self.sparse.share(rows)) < 1.0).any():
-            found = share * found + (1.0 - share) * self.sparse.member.scores(rows)
-        return found + words
+        found = np.zeros((len(rows), len(self.bias)))
+        for weight, member in self._weigh_members(rows):
+            found += weight * member.scores(rows)
+        return found
 
     def split(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """(rows x columns x classes) contributions of the columns, and (rows x classes) what no column adds."""
         columns = np.zeros((len(rows), rows.plain_columns + len(rows.bags), len(self.bias)))
         shared = np.zeros((len(rows), len(self.bias)))
-        share = np.ones((len(rows), 1)) if self.sparse is None else self.sparse.share(rows)
-        every: list[tuple[Any, Member]] = [
-            (weight if member.reads_texts else weight * share, member)
-            for weight, member in zip(self.weights, self.members, strict=True)
-        ]
-        if self.sparse is not None:
-            every.append((1.0 - share, self.sparse.member))
-        for weight, member in every:
+        for weight, member in self._weigh_members(rows):
             own, rest = member.split(rows)
             columns += np.reshape(weight, (-1, 1, 1)) * own
             shared += weight * rest
-        return columns, shared + share * self.bias
+        return columns, shared
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
         """(cells x classes) contribution of each cell of a text's bag; its length may add more."""
