@@ -84,14 +84,12 @@ class AodeCounts(Struct, frozen=True, eq=False):
             weights = np.asarray((cells - xlogy(totals, totals).sum(axis=1) + xlogy(rows, rows)) / rows)
             each = np.repeat(np.log(np.maximum(weights, LEAST_WEIGHT)), pairs.terms.widths)
             aode = replace(aode, alone=aode.alone + np.concatenate([[0.0], each]))
-        nothing = np.zeros(len(self.sizes))
-        members, names = [Member(nothing, (aode,))], ["AODE"]
+        parts: list[Aode | Tables] = [aode]
         if self.unpaired:
             terms, cells = terms_of_all(self.cuts.sizes).select(self.unpaired)
-            tables = log_tables(self.single[cells], terms, self.setting.concentration)
-            members.append(Member(nothing, (Tables(self.cuts, terms, tables),)))
-            names.append("naive Bayes")
-        return Ensemble(tuple(names), tuple(members), np.ones(len(members)), nothing)
+            parts.append(Tables(self.cuts, terms, log_tables(self.single[cells], terms, self.setting.concentration)))
+        nothing = np.zeros(len(self.sizes))
+        return Ensemble(("AODE",), (Member(nothing, tuple(parts)),), np.ones(1), nothing)
 
     def rebase(self, old: EncodedColumns, new: EncodedColumns, groups: np.ndarray, classes: int) -> AodeCounts:
         """The counts with room for other columns and classes, of which `groups` are the present ones."""

@@ -405,27 +405,30 @@ def _find_floors(numbers: np.ndarray, labels: np.ndarray, class_weights: np.ndar
         fit = fit[np.isfinite(np.log(least[fit] / most[fit]))]
     if not len(fit):
         return found
-    there = there[:, fit]
-    weights = class_weights.sum(axis=0)
-    scaled = np.where(there, numbers[:, fit] / most[fit], 1.0)
+    weights, scaled = class_weights.sum(axis=0), numbers[:, fit] / most[fit]
     logs = np.log(scaled)
-    filled = (np.where(there, values, 0.0) for values in (scaled, logs))
-    plain, bent = (_normal_likelihood(values, there, class_weights, labels) for values in filled)
-    gained = bent - weights @ np.where(there, logs, 0.0) - plain
-    found[fit] = np.where(gained > CLEARLY * (weights @ there), least[fit], 0.0)
+    plain, bent = (_normal_likelihood(values, labels, class_weights) for values in (scaled, logs))
+    gained = bent - weights @ np.nan_to_num(logs) - plain
+    found[fit] = np.where(gained > CLEARLY * (weights @ there[:, fit]), least[fit], 0.0)
     return sign * found
 
 
-def _normal_likelihood(values: np.ndarray, there: np.ndarray, own: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _normal_likelihood(numbers: np.ndarray, labels: np.ndarray, class_weights: np.ndarray) -> np.ndarray:
     """Log-likelihood of a normal in every class by column, up to a constant."""
-    sizes = own @ there
-    rows = np.maximum(sizes, 1e-300)
-    apart = np.where(there, values - (own @ values / rows)[labels], 0.0)
-    spread = own @ apart**2 / rows
-    counted = np.maximum(there.sum(axis=0), 1)
-    middle = values.sum(axis=0) / counted
-    least = 1e-6 * np.maximum((np.where(there, values - middle, 0.0) ** 2).sum(axis=0) / counted, 1e-300)
-    return np.asarray(-0.5 * (sizes * np.log(np.maximum(spread, least))).sum(axis=0))
+    counted, _, squares = class_moments(numbers, labels, class_weights)
+    least = 1e-6 * np.maximum(np.nanvar(numbers, axis=0), 1e-300)
+    return np.asarray(-0.5 * (counted * np.log(np.maximum(squares / np.maximum(counted, 1e-300), least))).sum(axis=0))
+
+
+def class_moments(
+    numbers: np.ndarray, labels: np.ndarray, class_weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(classes x columns) weight and mean of the known numbers, and sum of squares around the mean."""
+    there = ~np.isnan(numbers)
+    filled = np.where(there, numbers, 0.0)
+    counted = class_weights @ there
+    means = class_weights @ filled / np.where(counted > 0, counted, 1.0)
+    return counted, means, class_weights @ np.where(there, (filled - means[labels]) ** 2, 0.0)
 
 
 # Weights of words in a document: rare words count more, repeated words less than proportionally.

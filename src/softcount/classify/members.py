@@ -17,6 +17,7 @@ from softcount.classify.encode import (
     EncodedRows,
     NumberScale,
     WordScale,
+    class_moments,
     column_moments,
 )
 from softcount.classify.features import Indicators, PairCounts, Terms
@@ -315,12 +316,7 @@ class Normals(Part, frozen=True, eq=False, tag="normals"):
     def estimate(cls, training: Training, columns: np.ndarray) -> Normals:
         """Every class gets one prior row of the common variance."""
         scale = NumberScale.by_class(training.rows, columns, training.labels, training.class_weights)
-        rows = scale.of(training.rows)
-        there = ~np.isnan(rows)
-        filled = np.where(there, rows, 0.0)
-        counted = training.class_weights @ there
-        means = training.class_weights @ filled / np.where(counted > 0, counted, 1.0)
-        squares = training.class_weights @ np.where(there, (filled - means[training.labels]) ** 2, 0.0)
+        counted, means, squares = class_moments(scale.of(training.rows), training.labels, training.class_weights)
         common = squares.sum(axis=0) / np.maximum(counted.sum(axis=0), 1.0)
         return cls(scale, means, (squares + common) / (counted + 1.0) + LEAST_VARIANCE)
 
@@ -356,16 +352,12 @@ class BlockMoments(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, training: Training, columns: np.ndarray) -> BlockMoments:
         scale = NumberScale.by_class(training.rows, columns, training.labels, training.class_weights)
-        rows, width, classes = scale.of(training.rows), len(columns), training.classes
-        means, products = np.zeros((classes, width)), np.zeros((classes, width, width))
-        for label in range(classes):
-            own, heavy = rows[training.labels == label], training.weights[training.labels == label]
-            there = ~np.isnan(own)
-            counted = heavy @ there
-            sums = heavy @ np.where(there, own, 0.0)
-            means[label] = sums / np.where(counted > 0, counted, 1.0)
-            apart = np.where(there, own - means[label], 0.0)
-            products[label] = (apart * heavy[:, None]).T @ apart
+        rows, products = scale.of(training.rows), np.zeros((training.classes, len(columns), len(columns)))
+        _, means, _ = class_moments(rows, training.labels, training.class_weights)
+        apart = np.nan_to_num(rows - means[training.labels])
+        for label, found in enumerate(products):
+            own = training.labels == label
+            found[:] = (apart[own] * training.weights[own, None]).T @ apart[own]
         return cls(scale, training.sizes, means, products)
 
     def shrink(self, tied: float, straight: float) -> Multinormal:
