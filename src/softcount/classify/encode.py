@@ -354,13 +354,13 @@ class NumberScale(Struct, frozen=True, eq=False):
 
         `class_weights` are (classes x rows) weights, 0 for rows of other classes.
         """
-        numbers = rows.numbers[:, columns]
+        numbers = rows.numbers.take(columns, axis=1)
         floor = _find_floors(numbers, labels, class_weights)
         return cls(columns, floor, *column_moments(_take_logs(numbers, floor), class_weights.sum(axis=0)))
 
     def of(self, rows: EncodedRows) -> np.ndarray:
         """(rows x columns) deviations from the mean, at most LARGEST either way; NaN if missing."""
-        logs = _take_logs(rows.numbers[:, self.columns], self.floor)
+        logs = _take_logs(rows.numbers.take(self.columns, axis=1), self.floor)
         return np.asarray(np.clip((logs - self.middle) / self.spread, -LARGEST, LARGEST))
 
     def bounded(self, rows: EncodedRows, most: float) -> np.ndarray:
