@@ -27,7 +27,7 @@ from softcount.families import Categorical
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
 from softcount.fitted.fitted import Fitted, fitted_table
 from softcount.fitted.influence import whole_table
-from softcount.fitted.network import FittedNet, is_exact
+from softcount.fitted.network import FittedNet, GivenValues
 from softcount.learn.networks import network_evidence
 from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
@@ -187,7 +187,8 @@ class NetworkMember:
 
     def log_given(self, given: Mapping[Key, Any]) -> float:
         keys = [spec.key for spec in self.fitted.schema.used]  # a class that came as labels is not among them
-        if all(is_exact(value) and key in keys and key not in self.hidden for key, value in given.items()):
+        sure = GivenValues.of(self.fitted.net, given).sure
+        if all(key in sure and key in keys and key not in self.hidden for key in given):
             return float(self.fitted.score_rows(self.fitted.table({key: [given.get(key)] for key in keys}))[0])
         return self.fitted.log_probability(given)
 
