@@ -13,10 +13,10 @@ from softcount.networks.scores import Bdeu, Bic, CodeCounts, network_score
 from softcount.networks.structure_search import (
     EdgeShares,
     bootstrap_edges,
-    chow_liu,
     compelled_edges,
     edge_matrix,
     evidence_weights,
+    information_tree,
     resample,
     search_graph,
     spanning_tree_edges,
@@ -159,7 +159,7 @@ def test_shares_are_weighted_means_over_graphs():
 def test_bootstrap_counts_what_is_learned_from_each_draw():
     codes, sizes = drawn_codes(2, 5, 60)
     rows = CodeCounts(codes, sizes)
-    found = bootstrap_edges(rows, chow_liu, replicates=20, seed=3)
+    found = bootstrap_edges(rows, information_tree, replicates=20, seed=3)
     rng = np.random.default_rng(3)
     distinct, weights = rows.distinct
     expected = np.zeros((5, 5))
@@ -167,7 +167,7 @@ def test_bootstrap_counts_what_is_learned_from_each_draw():
         drawn = rng.multinomial(60, weights / 60)
         again = np.repeat(distinct, drawn, axis=0)
         assert len(again) == 60
-        expected += edge_matrix(chow_liu(CodeCounts(again, sizes))) / 20
+        expected += edge_matrix(information_tree(CodeCounts(again, sizes))) / 20
     np.testing.assert_allclose(found.directed, expected, atol=1e-12)
     np.testing.assert_allclose(found.joined, expected + expected.T, atol=1e-12)
 
@@ -198,6 +198,6 @@ def test_nothing_to_weigh_or_draw_is_refused():
             evidence_weights(evidence)
     rows = CodeCounts(np.zeros((2, 1), dtype=int), (2,))
     with pytest.raises(DataError, match="at least one replicate"):
-        bootstrap_edges(rows, chow_liu, replicates=0)
+        bootstrap_edges(rows, information_tree, replicates=0)
     with pytest.raises(DataError, match="no rows to draw from"):
-        bootstrap_edges(CodeCounts(np.zeros((0, 1), dtype=int), (2,)), chow_liu)
+        bootstrap_edges(CodeCounts(np.zeros((0, 1), dtype=int), (2,)), information_tree)

@@ -27,7 +27,7 @@ from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.networks.network import Edge, Graph, Network, pair_of
 from softcount.networks.scores import Bdeu, Bic, CodeCounts, EdgeRules
-from softcount.networks.structure_search import chow_liu, search_graph, structural_em, tree_augmented
+from softcount.networks.structure_search import information_tree, search_graph, structural_em
 from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.run.progress import announce
@@ -98,8 +98,8 @@ def _find_edges(word: str, target: Key | None, settings: SearchSettings, coded: 
 def make_search(word: str, coded: Coded, target: Key | None, settings: SearchSettings) -> Callable[[CodeCounts], Graph]:
     """Return the function that finds a graph of numbered nodes from their counts."""
     if word == "tan":
-        return lambda counting: tree_augmented(counting, coded.names.index(target))
-    return chow_liu if word == "chow-liu" else partial(_search, settings=settings, names=coded.names)
+        return lambda counting: information_tree(counting, (coded.names.index(target),))
+    return information_tree if word == "chow-liu" else partial(_search, settings=settings, names=coded.names)
 
 
 def _search(counting: CodeCounts, settings: SearchSettings, names: Sequence[Key]) -> Graph:

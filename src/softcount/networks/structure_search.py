@@ -282,23 +282,11 @@ NOTHING = 1e-12
 """Mutual information in nats that rounding may leave between independent nodes."""
 
 
-def chow_liu(counting: CodeCounts) -> Graph:
-    """Return the tree with the highest likelihood. Independent nodes are not connected.
-
-    The first node of each tree is its root. Ties go to the pairs that come first.
-    """
-    return _information_tree(counting, ())
-
-
-def tree_augmented(counting: CodeCounts, target: int) -> Graph:
-    """Return tree-augmented naive Bayes: each attribute has one more parent, by information given the target."""
-    return _information_tree(counting, (target,))
-
-
-def _information_tree(counting: CodeCounts, given: tuple[int, ...]) -> Graph:
+def information_tree(counting: CodeCounts, given: tuple[int, ...] = ()) -> Graph:
     """Return the tree with the highest total I(a; b | given), directed away from its first node.
 
-    All nodes have `given` as parents.
+    All its nodes have `given` as parents. Without `given` it is the Chow-Liu tree, which has the highest likelihood;
+    given a class, it is tree-augmented naive Bayes. Independent nodes are not connected. Ties go to the first pairs.
     """
     nodes = [node for node in range(len(counting.sizes)) if node not in given]
     weights = np.zeros((len(nodes), len(nodes)))
@@ -517,7 +505,7 @@ def structural_em(
     Stops after `MOST_TURNS` iterations.
     """
     rng = np.random.default_rng(seed)
-    graph = chow_liu(CodeCounts(codes, sizes, weights))
+    graph = information_tree(CodeCounts(codes, sizes, weights))
     draws = max(1, min(MOST_DRAWS, DRAWN_ROWS // max(len(codes), 1)))
     for turn in range(1, MOST_TURNS + 1):
         questions = Questions(graph, sizes, estimate_tables(graph, sizes, codes, weights))
