@@ -12,7 +12,7 @@ import pytest
 
 import softcount as sc
 from softcount.kernels import fused, reference
-from softcount.models.block_stack import arranged, densities, holes_of
+from softcount.models.block_stack import densities, missing_bits, sort_by_pattern
 
 KERNELS = pytest.mark.parametrize("kernels", [reference, fused], ids=["reference", "fused"])
 CASES = pytest.mark.parametrize(
@@ -34,9 +34,9 @@ class Made:
         noise = np.einsum("nij,nj->ni", turns[label], rng.normal(size=(rows, columns)))
         self.rows = (self.mean[label] + noise) / self.units[1] + self.units[0]
         self.rows[rng.random(self.rows.shape) < holes] = np.nan
-        order, _ = arranged(holes_of(self.rows))
+        order, _ = sort_by_pattern(missing_bits(self.rows))
         self.rows = self.rows[order]
-        _, starts = arranged(holes_of(self.rows))
+        _, starts = sort_by_pattern(missing_bits(self.rows))
         self.starts = starts if starts[0] == 0 else np.insert(starts, 0, 0)
         self.members = rng.dirichlet(np.ones(groups), rows) * rng.choice([0.5, 1.0, 2.0], (rows, 1))
         self.bells = densities((self.mean, self.covariance, None), self.units)
@@ -189,9 +189,9 @@ def test_rows_are_arranged_by_pattern_whatever_the_width(words: int) -> None:
     rng = np.random.default_rng(words)
     rows = np.zeros((60, 40 if words == 1 else 70))
     rows[rng.integers(0, 60, 40), rng.integers(0, rows.shape[1], 40)] = np.nan
-    bits = holes_of(rows)
+    bits = missing_bits(rows)
     assert bits.shape == (60, words)
-    order, starts = arranged(bits)
+    order, starts = sort_by_pattern(bits)
     sorted_rows = np.isnan(rows[order])
     assert not sorted_rows[: starts[0]].any() and starts[-1] == 60
     distinct = [sorted_rows[a] for a in starts[:-1]]

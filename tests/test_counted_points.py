@@ -21,7 +21,7 @@ from softcount.core.counts import Twofold
 from softcount.evaluate.folds import fold_models
 from softcount.families.kernel import FACTORS
 from softcount.learn.record import Plan
-from softcount.models.align import aligned
+from softcount.models.align import align_counts
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
 from softcount.table import open_table
@@ -401,7 +401,7 @@ def test_beside_every_other_kind() -> None:
     assert {"k", "c"} < set(model.params_) and model.predict(table).shape == (24,)
     halves = [naive_bayes({"k": "kde", "c": "cut"}, table.select(["k", "c"])[a : a + 12], names[:12]) for a in (0, 12)]
     whole = naive_bayes({"k": "kde", "c": "cut"}, table.select(["k", "c"]), names)
-    close_counts(aligned(halves[0].merge(halves[1]).fitted_, whole.fitted_.model, ["u", "v"]), whole.counts_)
+    close_counts(align_counts(halves[0].merge(halves[1]).fitted_, whole.fitted_.model, ["u", "v"]), whole.counts_)
 
 
 def test_numbers_lie_within_an_interval_as_they_do_in_all_classes() -> None:

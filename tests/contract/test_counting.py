@@ -28,7 +28,7 @@ from contract.models import (
 )
 from softcount.core.counts import ROOT
 from softcount.families import HOWS, Joint
-from softcount.models.align import aligned
+from softcount.models.align import align_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
@@ -49,7 +49,7 @@ def test_two_halves_add_to_the_whole(example: Example) -> None:
         merged = parts[0].merge(parts[1]).fitted_
         assert merged.classes == whole.classes and merged.levels == whole.levels
         close(merged, whole)
-        close_counts(aligned(merged, whole.model, whole.classes), whole.counts)
+        close_counts(align_counts(merged, whole.model, whole.classes), whole.counts)
 
     law()
 
@@ -89,7 +89,7 @@ def test_rows_forgotten_were_never_there(example: Example) -> None:
         before = model.counts_
         model.forget(example.table(rows[4:]), names[4:])
         first = naive_bayes(example.kinds, example.table(rows[:4]), names[:4]).fitted_
-        close_counts(aligned(first, model.fitted_.model, model.fitted_.classes), model.counts_, like=before)
+        close_counts(align_counts(first, model.fitted_.model, model.fitted_.classes), model.counts_, like=before)
 
     law()
 

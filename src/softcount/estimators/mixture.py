@@ -28,7 +28,7 @@ from softcount.learn.known_classes import Batch, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
 from softcount.learn.record import Plan, Stop
-from softcount.models.align import growing, read_in_parts, united_schema
+from softcount.models.align import find_open_texts, keep_every_word, unite_schemas
 from softcount.models.declare import read_kinds
 from softcount.run.local import HeldRows, Threads
 from softcount.table import Contradiction, Table, open_table, refuse_many_numbers
@@ -476,13 +476,13 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     def _grow_schema(self, data: Any, weights: np.ndarray | None, threads: Threads) -> Schema:
         """The schema of the model, with the new categories and words that the rows hold."""
         schema = self.fitted_.schema
-        words = growing(schema)
+        words = find_open_texts(schema)
         open_ended = {spec.key for spec in schema.used if spec.key in words or spec.kind.coded}
         here = set(inputs.list_columns(data)) or {spec.key for spec in schema.fields}
         if not open_ended & here or self.fitted_.bag:
             return schema
         forced = {spec.key: inputs.find_kind(spec) if spec.key in open_ended else "ignore" for spec in schema.fields}
-        kinds, _ = read_in_parts({key: kind for key, kind in forced.items() if key in here})
+        kinds, _ = keep_every_word({key: kind for key, kind in forced.items() if key in here})
         table = open_table(data, kinds=kinds, missing=self._missing(), weights=weights)
         try:
             table.gather_words(threads.map)
@@ -491,7 +491,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             other = table.settle().schema
         except Contradiction:
             return schema  # reading it under the model's own schema says what is wrong
-        return united_schema(schema, other, words)
+        return unite_schemas(schema, other, words)
 
 
 def _read_labels(y: Any, X: Any, data: Any, weights: np.ndarray | None) -> KnownLabels:

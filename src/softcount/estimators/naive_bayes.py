@@ -36,7 +36,7 @@ from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import UNCALIBRATED, Scorer
 from softcount.learn.known_classes import add_classes, discount, merge_fits
 from softcount.learn.record import Plan, Stop
-from softcount.models.align import growing, read_in_parts, refuse_unknown_words
+from softcount.models.align import find_open_texts, keep_every_word, refuse_unknown_words
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.sources.frames import engine_holding
@@ -120,7 +120,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         data, weights, codes = inputs.drop_zero_weights(data, weights, codes)
         known = earlier or KnownColumns(self._forced(plan.declared, data, target))
         plan = replace(plan, declared=known.declared or plan.declared)
-        forced, notes = read_in_parts(known.forced) if parts else (known.forced, [])
+        forced, notes = keep_every_word(known.forced) if parts else (known.forced, [])
         if earlier is not None and target is not None:
             forced = {**forced, target: Kind.CATEGORICAL}  # the first rows settled what the target is
         opening = partial(
@@ -219,7 +219,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
                 "Name every class in `classes`."
             )
         self.fitted_ = discount(self.fitted_, more.counts.rows, half_life)
-        self._join(more, grow=growing(self.fitted_.schema))
+        self._join(more, grow=find_open_texts(self.fitted_.schema))
         return self
 
     def _with_classes(self, fitted: Fitted, classes: list[Any]) -> Fitted:
@@ -296,7 +296,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         gone = self._learn_more(X, y, sample_weight)
         refuse_unknown_words(self.fitted_.schema, gone.schema)
-        self._join(gone, -1.0, growing(self.fitted_.schema))
+        self._join(gone, -1.0, find_open_texts(self.fitted_.schema))
         return self
 
     def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> Self:

@@ -30,7 +30,7 @@ from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
 from softcount.learn.networks import AUTO, GraphStarts, network_evidence
 from softcount.learn.prepare import read_all
 from softcount.learn.record import FitRecord, Plan, Stop, retry_wider
-from softcount.models.align import aligned_to, imagined_tables, refuse_below_zero, refuse_hidden, united_net
+from softcount.models.align import align_net_counts, convert_prior_tables, refuse_below_zero, refuse_hidden, unite_nets
 from softcount.models.declare import Coded, DeclaredNet, read_kinds
 from softcount.models.network import Net
 from softcount.networks.elimination import cells_within
@@ -336,13 +336,13 @@ class BayesNet(EmEstimator, TableEstimator):
         )
 
     def _add(self, other: FittedNet) -> Self:
-        net = united_net(self.fitted_.net, other.net)
-        own, theirs = (aligned_to(x.counts, x.net, net) for x in (self.fitted_, other))
+        net = unite_nets(self.fitted_.net, other.net)
+        own, theirs = (align_net_counts(x.counts, x.net, net) for x in (self.fitted_, other))
         self._keep(self._estimate(net, own + theirs))
         return self
 
     def _estimate(self, net: Net, counts: Counts) -> FittedNet:
-        known = imagined_tables(self.fitted_.imagined.hypers, self.fitted_.net, net)
+        known = convert_prior_tables(self.fitted_.imagined.hypers, self.fitted_.net, net)
         prior = self._column_prior
         if isinstance(prior, Mapping):
             prior = {key: own for key, own in prior.items() if key not in known}

@@ -21,14 +21,14 @@ from softcount.learn.initialise import count_open, holding
 from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recode_chunks, weight_lift, with_blanks
 from softcount.learn.record import EMRun, FitRecord, Learned, Plan
 from softcount.models.align import (
-    aligned,
-    chosen_notes,
-    grown,
-    outgrown,
+    align_counts,
+    describe_word_choice,
+    find_outdated_notes,
+    make_room,
     refuse_overdrawn,
     sorted_levels,
-    united,
-    widened,
+    unite_models,
+    widen_model,
 )
 from softcount.models.base import ClassModel, Problem, expected, with_weight
 from softcount.models.declare import auto_priors, priors_of
@@ -75,7 +75,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
-    model, counts = grown(model, model.named(counts), plan.prior)
+    model, counts = make_room(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
     counts, imagined = add_older(model, counts, imagined, plan, names)
     notes = [*table.all_notes, *settled.notes]
@@ -235,7 +235,7 @@ def add_older(
     """Add the older model's counts, times its weight."""
     if not isinstance(plan.prior, Older):
         return counts, imagined
-    both = counts + aligned(plan.prior.model, model, names) * plan.prior.weight
+    both = counts + align_counts(plan.prior.model, model, names) * plan.prior.weight
     return both, imagine_classes(model, both, plan)
 
 
@@ -246,12 +246,12 @@ FADED = "older rows count for less"
 
 
 def merge_fits(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
-    """The model of both tables, or of the left one without the rows of the right; `grow` as in `united`."""
-    model, classes = united(left, right, grow)
-    mine, theirs = aligned(left, model, classes), aligned(right, model, classes)
+    """The model of both tables, or of the left one without the rows of the right; `grow` as in `unite_models`."""
+    model, classes = unite_models(left, right, grow)
+    mine, theirs = align_counts(left, model, classes), align_counts(right, model, classes)
     if isinstance(right.prior, Older):
         # An older model stands behind each part; in the whole it counts once.
-        theirs = theirs - aligned(right.prior.model, model, classes) * right.prior.weight
+        theirs = theirs - align_counts(right.prior.model, model, classes) * right.prior.weight
     counts = mine + theirs if sign > 0 else mine - theirs
     if sign < 0:
         refuse_overdrawn(model, mine, counts)
@@ -259,10 +259,10 @@ def merge_fits(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Colle
     missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
     estimates = estimate_params(model, counts, imagined)
     before = record.note_states(left.model, left.estimates, left.imagined, left.classes or [])
-    before += outgrown(left.notes, model.leaves)
+    before += find_outdated_notes(left.notes, model.leaves)
     notes = [note for note in left.notes if note not in before]
     more = record.note_states(model, estimates, imagined, classes)
-    more += chosen_notes(left.schema, right.schema, merged=grow is None)
+    more += describe_word_choice(left.schema, right.schema, merged=grow is None)
     more += missing_notes(right.notes) if sign > 0 else []
     notes += [note for note in more if note not in notes]
     return replace(
@@ -275,7 +275,7 @@ def add_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     """A copy of the model with room for further classes."""
     names = sorted_levels(classes)
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
-    counts = aligned(fitted, model, names)
+    counts = align_counts(fitted, model, names)
     imagined = imagine_classes(model, counts, plan)
     estimates = estimate_params(model, counts, imagined)
     return replace(
@@ -368,7 +368,7 @@ def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
 
 def _make_room(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
     """The model with room for the batch, its counts, and the batch as a problem."""
-    model, counts = widened(learned.model, learned.counts, batch.schema)
+    model, counts = widen_model(learned.model, learned.counts, batch.schema)
     ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
     return model, counts, Problem(model, _imagine_groups(model, counts, plan), ready, runner)
 

@@ -18,7 +18,7 @@ from softcount.learn.em import run_em
 from softcount.learn.prepare import Prepared, dead, prepare, scale_to_rows, sizes, spikes, starved, weight_lift
 from softcount.learn.record import EMRun, Learned, Plan
 from softcount.learn.search import SCOUTS, SMALL, Race, RaceSearch, Search, SearchResult
-from softcount.models.align import aligned
+from softcount.models.align import align_counts
 from softcount.models.base import ClassModel, Problem, with_weight
 from softcount.models.batched import SideBySide
 from softcount.models.declare import auto_priors, priors_of
@@ -357,7 +357,7 @@ class Task(Struct, frozen=True, eq=False):
         if isinstance(init, Learned):
             if not {leaf.key for leaf in init.model.leaves} & {leaf.key for leaf in model.leaves}:
                 raise DataError("init: the model to start from has no column or block of columns that this one has.")
-            return model.nodes.estimate(model.nodes.stacked(aligned(init, model, None)), imagined)
+            return model.nodes.estimate(model.nodes.stacked(align_counts(init, model, None)), imagined)
         if isinstance(init, Mapping):
             return initialise.given_params(model, init)
         if callable(init):

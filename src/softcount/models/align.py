@@ -31,7 +31,7 @@ WORDING = ("analyzer", "ngrams", "pattern", "lowercase", "stop_words")
 """Fields of a reading that define a word. The other fields select words by their frequency in a table."""
 
 
-def aligned(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> Counts:
+def align_counts(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None) -> Counts:
     """Convert the counts of a fitted model to the classes, categories and anchors of another model.
 
     Columns that only the other model has count zero. Words that it does not have are dropped, as when it reads
@@ -60,7 +60,7 @@ def sorted_levels(levels: set[Any] | Sequence[Any]) -> list[Any]:
     return sorted(set(levels), key=lambda x: (type(x).__name__ if not isinstance(x, (bool, int, float)) else "", x))
 
 
-def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> tuple[ClassModel, list[Any]]:
+def unite_models(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> tuple[ClassModel, list[Any]]:
     """Return a model with the classes and categories of both models, counted with the left one's anchors.
 
     If `grow` is given, only the text columns in it get new words.
@@ -79,8 +79,8 @@ def united(left: Fitted, right: Fitted, grow: Collection[Key] | None = None) -> 
         raise DataError(
             "the classes of one model are text and those of the other are not. Fit both with one or the other."
         )
-    schema = united_schema(left.model.schema, right.model.schema, grow)
-    leaves = [united_leaf(leaf, schema, len(classes)) for leaf in left.model.leaves]
+    schema = unite_schemas(left.model.schema, right.model.schema, grow)
+    leaves = [unite_leaf(leaf, schema, len(classes)) for leaf in left.model.leaves]
     return left.model.with_leaves(tuple(leaves), len(classes), schema), classes
 
 
@@ -93,18 +93,18 @@ def refuse_unmergeable(nodes: Sequence[Node]) -> None:
             )
 
 
-def grown(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Counts]:
+def make_room(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Counts]:
     """Add room for the categories and words of an older model that is the prior."""
     if not isinstance(prior, Older):
         return model, counts
-    return widened(model, counts, united_schema(model.schema, prior.model.model.schema, None))
+    return widen_model(model, counts, unite_schemas(model.schema, prior.model.model.schema, None))
 
 
-def widened(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassModel, Counts]:
+def widen_model(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassModel, Counts]:
     """Add room for the categories and words of a schema that contains the model's own."""
     if schema is model.schema:
         return model, counts
-    leaves = tuple(united_leaf(leaf, schema, model.groups) for leaf in model.leaves)
+    leaves = tuple(unite_leaf(leaf, schema, model.groups) for leaf in model.leaves)
     wider = model.with_leaves(leaves, schema=schema)
     moved = {
         new.key: new.family.moved(counts.arrays[new.key], old.family, old.setting, new.setting)
@@ -113,13 +113,13 @@ def widened(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassMod
     return wider, Counts({**counts.arrays, **moved}, counts.rows, counts.log_likelihood, counts.notes)
 
 
-def united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> Schema:
+def unite_schemas(left: Schema, right: Schema, grow: Collection[Key] | None) -> Schema:
     known = {spec.key: spec for spec in right.fields}
     for spec in left.used:
         other = known.get(spec.key)
         if spec.kind is Kind.TEXT:
             if other is not None and (grow is None or spec.key in grow):
-                left = left.with_field(with_united_words(spec, other))
+                left = left.with_field(unite_words(spec, other))
         elif not spec.kind.numeric and other is not None:
             levels = tuple(sorted_levels([*spec.levels, *other.levels]))
             left = left.with_field(replace(spec, levels=levels, wide=spec.wide or len(levels) > NARROW_LEVELS))
@@ -128,7 +128,7 @@ def united_schema(left: Schema, right: Schema, grow: Collection[Key] | None) -> 
     return left
 
 
-def united_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
+def unite_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
     family, setting = leaf.family.united(leaf.setting, [schema[column] for column in leaf.columns], groups)
     return replace(leaf, family=family, setting=setting)
 
@@ -161,7 +161,7 @@ def text_fields(schema: Schema) -> list[Field]:
     return [spec for spec in schema.used if spec.reading is not None and isinstance(spec.levels, Words)]
 
 
-def with_united_words(spec: Field, other: Field) -> Field:
+def unite_words(spec: Field, other: Field) -> Field:
     """Return a text column with the words of both models, which must define words in the same way."""
     assert spec.reading is not None
     if not isinstance(spec.levels, Words) or not isinstance(other.levels, Words) or other.reading is None:
@@ -179,9 +179,9 @@ def with_united_words(spec: Field, other: Field) -> Field:
         both = Words(np.concatenate([words.data, new.data]), offsets)
         words = both.take(both.order())
     words = all_transitions(words, spec.reading.ngrams[0]) if spec.reading.analyzer == "steps" else words
-    said, _, counted = spec.why.rpartition("; ")
+    reason, _, counted = spec.why.rpartition("; ")
     known = counted == counted_words(len(spec.levels), spec.reading)
-    why = f"{said}; {counted_words(len(words), spec.reading)}" if known else spec.why
+    why = f"{reason}; {counted_words(len(words), spec.reading)}" if known else spec.why
     return replace(spec, levels=words, why=why)
 
 
@@ -199,12 +199,12 @@ def refuse_unknown_words(schema: Schema, other: Schema) -> None:
             )
 
 
-def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
+def keep_every_word(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
     """Return kinds that keep every word of the text columns, and notes about columns declared otherwise."""
-    choosy = [key for key, said in kinds.items() if isinstance(said, Reading) and is_choosy(said)]
+    choosy = [key for key, kind in kinds.items() if isinstance(kind, Reading) and is_choosy(kind)]
     kept = {
-        key: replace(said.unlimited, max_words=said.max_words) if isinstance(said, Reading) else said
-        for key, said in kinds.items()
+        key: replace(kind.unlimited, max_words=kind.max_words) if isinstance(kind, Reading) else kind
+        for key, kind in kinds.items()
     }
     return kept, [
         f"column {key!r}: learned in parts, so every word is kept: how often one occurs in all rows is not known yet."
@@ -212,45 +212,45 @@ def read_in_parts(kinds: Mapping[Key, Any]) -> tuple[dict[Key, Any], list[str]]:
     ]
 
 
-def growing(schema: Schema) -> set[Key]:
+def find_open_texts(schema: Schema) -> set[Key]:
     """Return the text columns that accept new words: those without limits on word frequencies."""
     return {spec.key for spec in text_fields(schema) if not is_choosy(spec.reading)}
 
 
-def outgrown(notes: Sequence[str], leaves: Sequence[Node]) -> list[str]:
+def find_outdated_notes(notes: Sequence[str], leaves: Sequence[Node]) -> list[str]:
     """Return the notes about missing words that no longer hold, because the column has words now."""
     worded = [leaf.key for leaf in leaves if isinstance(leaf.setting.levels, Words) and len(leaf.setting.levels)]
     return [note for note in notes if note.startswith(tuple(f"{wording.column(key)} {WORDLESS}" for key in worded))]
 
 
-def chosen_notes(schema: Schema, other: Schema, merged: bool) -> list[str]:
+def describe_word_choice(schema: Schema, other: Schema, merged: bool) -> list[str]:
     """Return notes about text columns whose words were chosen by their frequency in one of the tables."""
     choosy = [spec.key for part in (schema, other) for spec in text_fields(part) if is_choosy(spec.reading)]
-    said = (
+    text = (
         "its words were chosen in each model apart, so one that only one model kept is counted in that model alone."
         if merged
         else "its words are those that the first fit chose; others are left out."
     )
-    return [f"column {key!r}: {said}" for key in dict.fromkeys(choosy)]
+    return [f"column {key!r}: {text}" for key in dict.fromkeys(choosy)]
 
 
 # -- networks
 
 
-def united_net(left: Net, right: Net) -> Net:
+def unite_nets(left: Net, right: Net) -> Net:
     """Return a network with the categories of both networks, which must have the same edges."""
     if set(left.graph.names) != set(right.graph.names) or set(left.graph.edges) != set(right.graph.edges):
         odd = set(left.graph.edges) ^ set(right.graph.edges) or set(left.graph.names) ^ set(right.graph.names)
         raise DataError(
             f"the two networks differ: {next(iter(odd))!r} is in one of them only. Give both the same edges."
         )
-    schema = united_schema(left.schema, right.schema, None)
+    schema = unite_schemas(left.schema, right.schema, None)
     refuse_unmergeable(left.each)
     nodes = []
     for node in left.each:
         other = right.nodes[node.key]
         if node.columns:
-            nodes.append(united_leaf(node, schema, node.setting.groups))
+            nodes.append(unite_leaf(node, schema, node.setting.groups))
         elif node.key == left.target == right.target:
             levels = tuple(sorted_levels([*node.setting.levels, *other.setting.levels]))
             nodes.append(replace(node, setting=replace(node.setting, levels=levels)))
@@ -284,7 +284,7 @@ def refuse_below_zero(net: Net, counts: Counts) -> None:
             )
 
 
-def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
+def align_net_counts(counts: Counts, old: Net, new: Net) -> Counts:
     """Convert counts by node to the categories, anchors and axes of another network."""
     arrays: dict[Hashable, Twofold] = {}
     for node in new.each:
@@ -294,7 +294,7 @@ def aligned_to(counts: Counts, old: Net, new: Net) -> Counts:
     return replace(counts, arrays=arrays)
 
 
-def imagined_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, Any]:
+def convert_prior_tables(hypers: Mapping[Any, Any], old: Net, new: Net) -> dict[Any, Any]:
     """Convert prior counts given as tables, by an expert or a file, to the categories of another network."""
     tables = {node.key: hypers[node.key].get("alpha", np.zeros(0)) for node in new.each if levels_of(node) is not None}
     return {key: {"alpha": rearrange(alpha, old, new, key, True)} for key, alpha in tables.items() if alpha.ndim == 2}

@@ -61,7 +61,7 @@ class Block(SingleStack, frozen=True, eq=False):
 
     def prepare(self, chunk: Chunk) -> Data:
         rows = np.ascontiguousarray(wanted(chunk.reals, self.places))
-        return rows, holes_of(rows)
+        return rows, missing_bits(rows)
 
     def compile(self, params: Params) -> Densities:
         own = params[self.node.key]
@@ -69,11 +69,11 @@ class Block(SingleStack, frozen=True, eq=False):
         return densities((own["mean"], own["covariance"], student), self.units)
 
     def score(self, data: Data, compiled: Densities, out: np.ndarray) -> None:
-        rows, holes = data
-        if not holes.any():
+        rows, missing = data
+        if not missing.any():
             self._score_whole(rows, compiled, out)
             return
-        order, starts = arranged(holes)
+        order, starts = sort_by_pattern(missing)
         whole, holed = order[: starts[0]], order[starts[0] :]
         part = np.zeros((len(whole), out.shape[1]))
         self._score_whole(rows[whole], compiled, part)
@@ -101,10 +101,10 @@ class Block(SingleStack, frozen=True, eq=False):
         out += block_density(-2.0 * apart, found.dets - np.log(scales).sum(), d, found.student)
 
     def count(self, data: Data, memberships: np.ndarray, compiled: Densities | None) -> Tallies:
-        (rows, holes), found = data, compiled
-        if not holes.any():
+        (rows, missing), found = data, compiled
+        if not missing.any():
             return {self.name: self._count_whole(rows, memberships, found)}
-        order, starts = arranged(holes)
+        order, starts = sort_by_pattern(missing)
         whole, holed = order[: starts[0]], order[starts[0] :]
         total = self._count_whole(rows[whole], memberships[whole], found)
         if found is None:
@@ -131,8 +131,8 @@ class Block(SingleStack, frozen=True, eq=False):
         return Twofold(*self.kernels.count_centred(rows, memberships, centres, anchors, scales))
 
     def count_labelled(self, data: Data, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
-        rows, holes = data
-        if holes.any():
+        rows, missing = data
+        if missing.any():
             return self.count(data, one_hot(labels, weights, groups), None)
         d = rows.shape[1]
         high, low = np.zeros((groups, 1 + d + d * d)), np.zeros((groups, 1 + d + d * d))
@@ -155,8 +155,8 @@ class Block(SingleStack, frozen=True, eq=False):
 
         None if scoring and counting must follow each other.
         """
-        rows, holes = data
-        if compiled.eta is None or holes.any():
+        rows, missing = data
+        if compiled.eta is None or missing.any():
             return None
         eta = compiled.eta.copy()
         eta[:, 0] += log_shares
@@ -165,8 +165,8 @@ class Block(SingleStack, frozen=True, eq=False):
 
     def features(self, data: Data) -> np.ndarray | None:
         """Return 1, the numbers and their products; None if rows are incomplete."""
-        rows, holes = data
-        if holes.any():
+        rows, missing = data
+        if missing.any():
             return None
         moved = np.ascontiguousarray(((rows - self.units[0]) * self.units[1]).T)
         d, n = moved.shape
@@ -243,7 +243,7 @@ def whole_product_form(mean: np.ndarray, roots: np.ndarray, heights: np.ndarray)
     return np.concatenate([constants[..., None], (precision @ mean[..., None])[..., 0], squares], axis=-1)
 
 
-def holes_of(rows: np.ndarray) -> np.ndarray:
+def missing_bits(rows: np.ndarray) -> np.ndarray:
     """Return (rows, words) bits, one for each missing cell. Rows with equal bits have the same pattern."""
     missing = np.isnan(rows)
     bits = np.zeros((len(rows), -(-rows.shape[1] // 64) * 8), dtype=np.uint8)
@@ -253,13 +253,13 @@ def holes_of(rows: np.ndarray) -> np.ndarray:
     return bits.view(np.uint64)
 
 
-def arranged(holes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sort_by_pattern(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows in order of their patterns, complete ones first.
 
     Also return the start of each incomplete pattern, and the end.
     """
-    order = np.lexsort(holes.T) if holes.shape[1] > 1 else np.argsort(holes[:, 0], kind="stable")
-    sorted_bits = holes[order]
+    order = np.lexsort(missing.T) if missing.shape[1] > 1 else np.argsort(missing[:, 0], kind="stable")
+    sorted_bits = missing[order]
     new = np.flatnonzero((sorted_bits[1:] != sorted_bits[:-1]).any(axis=1)) + 1
     starts = np.concatenate([new if not sorted_bits[0].any() else np.insert(new, 0, 0), [len(order)]])
     return order, starts
@@ -334,7 +334,7 @@ class NumberPart(Block, frozen=True, eq=False):
     def hiding(self, data: Data, numbers: Sequence[int]) -> Data:
         rows = data[0].copy()
         rows[:, list(numbers)] = np.nan
-        return rows, holes_of(rows)
+        return rows, missing_bits(rows)
 
     def there(self, data: Data, node: int = 0) -> np.ndarray:
         return np.asarray(~np.isnan(data[0][:, node]))
@@ -344,11 +344,11 @@ class NumberPart(Block, frozen=True, eq=False):
 
     def count(self, data: Data, memberships: np.ndarray, compiled: Densities | None) -> Tallies:
         """Return expected statistics of every number, from the rows that have information about it."""
-        rows, holes = data
+        rows, missing = data
         total = self._pack([None] * len(self.nodes))
         for some, counted in patterns(self.wanted(rows)):
             if counted.any():
-                block = Block.count(self, (rows[some], holes[some]), memberships[some], compiled)[self.name]
+                block = Block.count(self, (rows[some], missing[some]), memberships[some], compiled)[self.name]
                 parts = [self._of_one(block, j) if there else None for j, there in enumerate(counted)]
                 total = total + self._pack(parts)
         return {self.name: total}
@@ -367,7 +367,7 @@ class NumberPart(Block, frozen=True, eq=False):
             rows = np.ascontiguousarray(data[0][np.ix_(some, columns)])
             block = Block(node.key, (node,), (bundle,), tuple(self.places[c] for c in columns), self.kernels)
             heavy = None if weights is None else weights[some]
-            found = block.count_labelled((rows, holes_of(rows)), labels[some, j], heavy, node.setting.groups)
+            found = block.count_labelled((rows, missing_bits(rows)), labels[some, j], heavy, node.setting.groups)
             parts.append(found[node.key])
         return {self.name: self._pack(parts)}
 
@@ -425,13 +425,13 @@ class NumberPart(Block, frozen=True, eq=False):
     ) -> Mapping[Key, np.ndarray]:
         """Draw each number of new rows in these configurations; cells that are not NaN stay fixed."""
         full, left = self._complete_rows(found, cells[None])
-        holes = np.flatnonzero(np.isnan(cells))
+        missing = np.flatnonzero(np.isnan(cells))
         values = np.tile(cells, (len(configurations), 1))
         for c in np.unique(configurations):
             here = np.flatnonzero(configurations == c)
-            root = np.linalg.cholesky(left[c][np.ix_(1 + holes, 1 + holes)])
-            off = full[c, 0, 1 + holes] + rng.standard_normal((len(here), len(holes))) @ root.T
-            values[np.ix_(here, holes)] = found.centres[c, 0, holes] + off / self.units[1][holes]
+            root = np.linalg.cholesky(left[c][np.ix_(1 + missing, 1 + missing)])
+            off = full[c, 0, 1 + missing] + rng.standard_normal((len(here), len(missing))) @ root.T
+            values[np.ix_(here, missing)] = found.centres[c, 0, missing] + off / self.units[1][missing]
         return dict(zip(self.keys, values.T, strict=True))
 
     def _complete_rows(self, found: Densities, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -448,7 +448,7 @@ def refuse_too_many(numbers: Sequence[Key], above: Sequence[Key], configurations
         )
 
 
-def own_groups(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Sequence[int]]) -> np.ndarray:
+def groups_of_numbers(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Sequence[int]]) -> np.ndarray:
     """Return (configurations x numbers) the group of each number in every configuration of `scope`.
 
     `above` holds the discrete parents of each number.
@@ -462,7 +462,7 @@ def own_groups(scope: Sequence[int], sizes: Sequence[int], above: Sequence[Seque
     return found
 
 
-def joined_numbers(follows: Mapping[Key, Sequence[Key]]) -> list[list[Key]]:
+def group_joined_numbers(follows: Mapping[Key, Sequence[Key]]) -> list[list[Key]]:
     """Return groups of numbers joined by edges, parents first; numbers without such edges are left out."""
     part = {key: {key} for key in follows}
     for key, parents in follows.items():

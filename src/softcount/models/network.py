@@ -17,7 +17,7 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.families.base import IMPOSSIBLE
 from softcount.models.base import Assign, Model, register_model
-from softcount.models.block_stack import NumberPart, joined_numbers, own_groups, refuse_too_many
+from softcount.models.block_stack import NumberPart, group_joined_numbers, groups_of_numbers, refuse_too_many
 from softcount.models.nodes import Node, Nodes, Params
 from softcount.models.stacks import Kernels, Stack
 from softcount.models.star import end_to_end, rows_of, stack_apart
@@ -208,12 +208,12 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         """
         bundles = {bundle.name: bundle for bundle in self.nodes.bundles if bundle.name in self.levels_above}
         numbers = [self.each[place] for place in self.graph.order if self.each[place].key in bundles]
-        joined = joined_numbers({node.key: node.family.number_parents for node in numbers})
+        joined = group_joined_numbers({node.key: node.family.number_parents for node in numbers})
         parts = []
         for keys in joined:
             scope = self._scope(keys)
             refuse_too_many(keys, [self.discrete.names[node] for node in scope], self.configurations(scope))
-            groups = own_groups(scope, self.sizes, [self.levels_above[key] for key in keys])
+            groups = groups_of_numbers(scope, self.sizes, [self.levels_above[key] for key in keys])
             parts.append(NumberPart.of([bundles.pop(key) for key in keys], self.schema, self.kernels, groups))
         return *(stack_apart(bundle, self.schema, self.kernels) for bundle in bundles.values()), *parts
 

@@ -195,7 +195,7 @@ class Parts(Struct, frozen=True):
         first, number = distinct_rows(codes < 0)
         missing = codes[first] < 0
         pattern, node = np.nonzero(missing)
-        label = connected(missing, scopes)[pattern, node]
+        label = label_components(missing, scopes)[pattern, node]
         part = pattern * codes.shape[1] + label
         order = np.argsort(part, kind="stable")
         part, node = part[order], node[order]
@@ -268,7 +268,7 @@ def _number_sets(members: np.ndarray, starts: np.ndarray, size: int) -> tuple[np
         seed += 1
 
 
-def connected(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
+def label_components(missing: np.ndarray, scopes: Sequence[Scope]) -> np.ndarray:
     """Label the missing nodes of every pattern. Nodes that are connected by a chain of scopes get equal labels."""
     nodes = missing.shape[1]
     kind = np.int16 if nodes < 2**15 else np.int32  # halves the memory: there may be millions of patterns

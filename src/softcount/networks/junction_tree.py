@@ -269,7 +269,7 @@ class LaneInput(NamedTuple):
     logs: bool = False
 
 
-def unlogged(inputs: Sequence[LaneInput]) -> tuple[list[LaneInput], Array | float]:
+def exponentiate(inputs: Sequence[LaneInput]) -> tuple[list[LaneInput], Array | float]:
     """Return the inputs as plain numbers with a maximum of 1 per lane, and the logarithm of the removed scale."""
     found: list[LaneInput] = []
     shift: Array | float = 0.0
@@ -439,7 +439,7 @@ class Propagation(Struct, frozen=True, dict=True):
             assert plain is not None
             try:
                 with np.errstate(under=under, over="raise", divide="ignore"):
-                    found = self._up(PLAIN, plain, *unlogged(inputs))
+                    found = self._up(PLAIN, plain, *exponentiate(inputs))
             except FloatingPointError:
                 continue
             if under == "raise" or self._lost_nothing(found, plain.highs):
