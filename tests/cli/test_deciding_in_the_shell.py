@@ -95,7 +95,7 @@ def test_the_page_has_every_figure(folder):
     asked = ("--cost", "ill, a=b,well=5", "--recall", "ill, a=b=0.9")
     page = run("evaluate", folder / "m.sc", folder / "kept.csv", *asked).stdout
     for text in ("195 rows whose class is known", "5 rows without a class", "Brier score", "AUC", "calibration error",
-                 "true class", "a row costs", "threshold: 'ill, a=b' if its", "lift so far"):  # fmt: skip
+                 "true class", "mean cost of a row", "threshold: 'ill, a=b' if its", "lift so far"):  # fmt: skip
         assert text in page
     lines = {line.split("  ")[1].strip(): line for line in page.splitlines() if line.startswith("  ")}
     assert "precision" in lines and "well" in lines

@@ -267,8 +267,8 @@ def judgement_page(found: Judgement) -> Page:
     if found.costs is not None:
         costs = [format_number(x) for x in (found.costs.cheapest, found.costs.likeliest, found.costs.always)]
         page.line(
-            f"a row costs {costs[0]} by the lowest expected cost, {costs[1]} by the most probable class, {costs[2]} by "
-            f"always deciding for {found.costs.always_class}"
+            f"mean cost of a row: {costs[0]} with the lowest expected cost, {costs[1]} with the most probable class, "
+            f"{costs[2]} if always deciding for {found.costs.always_class}"
         )
     if found.threshold is not None:
         page.line(*f"threshold: {found.threshold}".split("; "))

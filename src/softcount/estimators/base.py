@@ -435,7 +435,7 @@ class TableEstimator(ModelEstimator):
         Returns
         -------
         DataFrame
-            The rows, in the library of the rows of the fit.
+            The rows, as a DataFrame of the library (pandas or polars) of the rows in `fit`.
 
         Examples
         --------

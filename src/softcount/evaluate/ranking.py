@@ -114,7 +114,7 @@ class Ranking(Struct, frozen=True, eq=False):
 def read_rate(precision: Any, recall: Any) -> tuple[str, float]:
     given = {name: value for name, value in zip(RATES, (precision, recall), strict=True) if value is not None}
     if len(given) != 1:
-        raise DataError("say which rate is wanted: precision=0.9 or recall=0.9, one of them.")
+        raise DataError("give either precision or recall, such as precision=0.9.")
     (rate, value), *_ = given.items()
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value <= 1:
         raise DataError(f"{rate} is a number above 0 and up to 1, not {value!r}.")

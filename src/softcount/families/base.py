@@ -276,7 +276,7 @@ class Family:
         return hyper
 
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
-        """Return a description of what the counts decided about the column, or None."""
+        """Return a description of a setting that was chosen from the counts, or None."""
         return None
 
     def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
@@ -621,7 +621,7 @@ class Family:
     # -- words
 
     def words_of(self, setting: Setting) -> WordFigures | None:
-        """Return statistics of its words; None if it has no words."""
+        """Return the statistics of the words in a column of text; None for other families."""
         return None
 
     def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How) -> tuple[Params, np.ndarray] | None:

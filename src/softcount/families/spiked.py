@@ -71,7 +71,9 @@ class Spiked(Family, Struct, frozen=True):
             raise DataError(f"Spiked({self.of!r}): the other numbers are one of {', '.join(INNER)}.")
         for value, least in ((self.at, -np.inf), (self.rounding, 0.0)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not least < value < np.inf:
-                raise DataError(f"Spiked: a spike is at a finite number and rounding above zero, not {value!r}.")
+                raise DataError(
+                    f"Spiked: the value of a spike is finite and its rounding is above zero, not {value!r}."
+                )
 
     @classmethod
     def candidates(cls, facts: NumberFacts) -> Sequence[Family]:

@@ -619,7 +619,9 @@ class Expert(Distribution, frozen=True, eq=False):
         """
         if np.ndim(self.n):
             if counts is None:
-                raise DataError("This expert knows several levels: update(counts=...), one count per level.")
+                raise DataError(
+                    "This expert has beliefs about several categories. Use update(counts=...) with one count for each."
+                )
             return Expert(self.as_dirichlet().update(counts).alpha, levels=self.levels)
         if counts is not None:
             raise DataError("This expert knows one share: update(successes=..., failures=...).")
@@ -641,7 +643,7 @@ class Expert(Distribution, frozen=True, eq=False):
             The distribution of the share.
         """
         if np.ndim(self.n):
-            raise DataError("This expert knows several levels: use as_dirichlet().")
+            raise DataError("This expert has beliefs about several categories: use as_dirichlet().")
         return Beta(self.n, self._m - self.n)
 
     def as_dirichlet(self) -> Dirichlet:

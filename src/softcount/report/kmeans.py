@@ -115,7 +115,7 @@ def _add_plane(
     """Add the two columns in which centres lie farthest apart, with regions by the nearest centre."""
     pair = np.sort(np.argsort(-centres.std(axis=0), kind="stable")[:2])
     if redaction is None:
-        page.line("no plane of the clusters: some have fewer than five rows, whose cells it would show")
+        page.line("The picture of the clusters is left out: it would show cells of clusters with fewer than five rows.")
         return
     if len(pair) < 2 or len(centres) < 2 or unit:
         return

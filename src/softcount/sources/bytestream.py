@@ -187,7 +187,7 @@ class TextFile(UnchangingFile):
 
 
 def too_long(what: str) -> DataError:
-    return DataError(f"{what} is longer than {LONGEST >> 20} MB, which no row, line or document may be. Cut it up.")
+    return DataError(f"{what} is longer than {LONGEST >> 20} MB, the limit for a row, line or document. Split it.")
 
 
 def _plain_blocks(raw: Any, name: str) -> Iterator[bytes]:
