@@ -135,17 +135,17 @@ def read_kinds(kinds: Any) -> Declared:
         return Declared(everything=family_of(kinds, "every column"))
     if not isinstance(kinds, Mapping):
         raise DataError(f"kinds is a mapping of columns to kinds, or one kind for all of them, not {kinds!r}.")
-    declared = Declared(auto=frozenset(key for key, said in kinds.items() if isinstance(said, str) and said == AUTO))
+    declared = Declared(auto=frozenset(key for key, kind in kinds.items() if isinstance(kind, str) and kind == AUTO))
     for key in declared.auto:
         if isinstance(key, tuple):
             raise DataError(f"kinds: 'auto' chooses the density of one column, but {key!r} names {len(key)} of them.")
-    for key, said in kinds.items():
+    for key, kind in kinds.items():
         if key in declared.auto:
             continue
-        if isinstance(said, str) and said in LEFT_OUT:
+        if isinstance(kind, str) and kind in LEFT_OUT:
             declared.forced[key] = "ignore"
             continue
-        family = family_of(said, key).for_key(key)
+        family = family_of(kind, key).for_key(key)
         declared.families[key] = family
         for column in key if isinstance(key, tuple) else (key,):
             if column in declared.forced:
@@ -154,17 +154,17 @@ def read_kinds(kinds: Any) -> Declared:
     return declared
 
 
-def family_of(said: Any, key: Key) -> Family:
-    given = given_family(said)
+def family_of(kind: Any, key: Key) -> Family:
+    given = given_family(kind)
     if given is not None:
         return given
-    name, colon, how = str(said).partition(":")
+    name, colon, how = str(kind).partition(":")
     name = SYNONYMS.get(name, name)
     if name not in FAMILIES:
         known = sorted({*FAMILIES, *SYNONYMS, "ignore", AUTO} - {"joint", "linear"})
         elsewhere = FROM_OTHER_SOFTWARE.get(name.lower())
         hint = f"Did you mean {elsewhere!r}?" if elsewhere else remedies.similar(name, known)
-        raise DataError(f"column {key!r}: {said!r} is not a kind.{hint and ' '}{hint} Known: {', '.join(known)}.")
+        raise DataError(f"column {key!r}: {kind!r} is not a kind.{hint and ' '}{hint} Known: {', '.join(known)}.")
     return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
 
 
@@ -290,8 +290,8 @@ class DeclaredNet(Struct, frozen=True):
             assert self.search is not None
             flat = Net(schema, Graph.of([], known), tuple(known.values()), Kernels(0), cuts, self.target)
             codes = np.concatenate([flat.codes(chunk) for chunk in chunks])
-            graph, said = self.search(Coded(tuple(flat.discrete.names), codes, flat.sizes, _weights(chunks)))
-            notes += said
+            graph, more = self.search(Coded(tuple(flat.discrete.names), codes, flat.sizes, _weights(chunks)))
+            notes += more
         left = [key for key in columns if key not in graph.number]
         if left:
             notes.append(f"{wording.and_others(left)}: in no edge, so not in the network.")
@@ -349,31 +349,31 @@ class DeclaredNet(Struct, frozen=True):
                 out = remedies.kind(key, "ignore")
                 raise DataError(f"column {key!r} cannot be cut into levels. Leave it out: {out}.")
             cells, weights, rows = _cells(schema, chunks, key)
-            said = self.cut.get(key)
-            if said is not None and not (
-                isinstance(said, (int, np.integer)) and not isinstance(said, bool) and bool(said > 0)
+            given = self.cut.get(key)
+            if given is not None and not (
+                isinstance(given, (int, np.integer)) and not isinstance(given, bool) and bool(given > 0)
             ):
                 try:
-                    edges = np.asarray(said, dtype=np.float64)
+                    edges = np.asarray(given, dtype=np.float64)
                 except (TypeError, ValueError):
                     edges = np.zeros(())
                 if edges.ndim != 1 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
                     raise DataError(
-                        f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {said!r}."
+                        f"cut: the cuts of {key!r} are rising numbers, or how many intervals there are, not {given!r}."
                     )
                 found[key] = edges
                 continue
-            if said is None and labels is not None:
+            if given is None and labels is not None:
                 own, seen = labels[rows], labels[rows] >= 0
                 found[key] = by_class(cells[seen], own[seen], weights[seen], int(own.max(initial=0)) + 1)
                 how = "where the classes change"
             else:
-                found[key] = equal_count(cells, weights, self.intervals if said is None else int(said))
+                found[key] = equal_count(cells, weights, self.intervals if given is None else int(given))
                 how = "of about equal count"
             if len(found[key]):
                 notes.append(f"column {key!r} is discretised into {len(found[key]) + 1} intervals {how}.")
             else:
-                remedy = "" if said is not None else f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
+                remedy = "" if given is not None else f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
                 notes.append(f"column {key!r} is one level, which says nothing: no cut is found {how}.{remedy}")
         return found
 
@@ -396,14 +396,14 @@ def _check_nodes(nodes: Sequence[Node]) -> None:
             )
 
 
-def _hidden_node(key: Key, said: Any) -> Node:
-    if isinstance(said, (int, np.integer)) and not isinstance(said, bool) and 0 < said <= MOST_LEVELS:
-        return _level_node(key, tuple(range(int(said))))
-    if isinstance(said, (list, tuple)) and said:
-        return _level_node(key, tuple(said))
+def _hidden_node(key: Key, levels: Any) -> Node:
+    if isinstance(levels, (int, np.integer)) and not isinstance(levels, bool) and 0 < levels <= MOST_LEVELS:
+        return _level_node(key, tuple(range(int(levels))))
+    if isinstance(levels, (list, tuple)) and levels:
+        return _level_node(key, tuple(levels))
     raise DataError(
         f"hidden: {key!r} has a number of levels (1 or more, at most {MOST_LEVELS:,}), their names, or 'auto', "
-        f"not {said!r}."
+        f"not {levels!r}."
     )
 
 
@@ -418,12 +418,12 @@ def _with_blank(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
     return replace(node, setting=replace(node.setting, blank=node.family.blank(columns, weights, node.setting)))
 
 
-def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key], said: set[Key]) -> set[Key]:
+def _needed_as_levels(graph: Graph, known: Mapping[Key, Node], numbers: set[Key], named: set[Key]) -> set[Key]:
     """Return the numbers to discretise.
 
-    The user names some (`said`). Parents of discrete nodes, and parents that cannot take part in a regression, follow.
+    The user names some (`named`). Parents of discrete nodes, and parents that cannot take part in a regression, follow.
     """
-    found = numbers & said
+    found = numbers & named
     for place in reversed(graph.order):
         key = graph.names[place]
         below = {graph.names[child] for child in graph.children[place]}
