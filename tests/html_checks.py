@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 ELEMENTS = {
     "html", "head", "meta", "title", "style", "body", "main", "header", "footer", "nav", "a", "h1", "h2", "h3", "p",
     "div", "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "details", "summary", "mark", "svg",
-    "text", "rect", "path", "g", "dl", "dt", "dd", "b", "span",
+    "text", "rect", "path", "g", "dl", "dt", "dd", "b", "span", "ul", "li", "code",
 }  # fmt: skip
 ATTRIBUTES = {
     "lang", "charset", "http-equiv", "content", "name", "href", "id", "class", "scope", "tabindex", "role",
     "aria-label", "width", "height", "viewbox", "x", "y", "d", "text-anchor", "font-size", "font-weight", "transform",
-    "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap",
+    "fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap", "data-name",
 }  # fmt: skip
 
 HOSTILE = [

@@ -369,3 +369,13 @@ def test_titles_name_the_table_and_the_target_or_else_the_model() -> None:
     assert "<h1>kind</h1>" in model.explore().html
     assert "<h1>A mixture of 2 classes</h1>" in sc.Mixture(2, random_state=0).fit(table).explore().html
     assert "<h1>Markov chain</h1>" in sc.MarkovChain().fit(["abab", "baab"]).explore().html
+
+
+def test_a_click_on_a_characteristic_word_adds_it_to_the_document(opened: Any) -> None:
+    documents = ["win a prize now", "see you at lunch"] * 12
+    html = sc.NaiveBayes(kinds="text").fit(documents, ["spam", "ham"] * 12).explore().html
+    page = opened(html).ready().page
+    assert not page.locator("#tools").is_visible() and not page.locator("#telling").is_visible()
+    page.get_by_role("button", name="prize").click()
+    assert page.locator("textarea").input_value() == "prize"
+    assert page.locator(".word.plus").first.is_visible()

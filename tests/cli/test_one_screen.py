@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from cli.tables import write_table
 from softcount.cli import main
 from softcount.demo import table_path
-from softcount.report.fit import LINES, group_notes
+from softcount.report.fit import LINES
 from softcount.report.page import LONGEST_LINE
+from softcount.report.quality import group_notes
 
 CLASSES = [f"kind{number}" for number in range(28)]
 

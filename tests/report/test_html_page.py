@@ -62,13 +62,34 @@ def test_the_policy_allows_the_page_its_own_style_alone() -> None:
 
 def test_terminal_json_and_html_say_the_same() -> None:
     page = page_of("fruit")
-    page.line("cherries beat limes")
+    page.line("cherries beat limes", "softcount show fruit.sc")
+    page.notes(["column 'a' is always 1", "'b' is a name"])
     words = checked(render_html(page)).text
     blocks = page_blocks(page)
-    for said in ("cherries beat limes", "fruit and more"):
-        assert said.split()[0] in render_text(page) and said.split()[0] in words
+    for said in ("cherries beat limes", "fruit and more", "column 'a' is always 1"):
+        assert said.split()[0] in render_text(page) and said.split()[0][1:] in words
     assert [block["picture"] for block in blocks if "picture" in block] == ["fruit"]
-    assert {"text": "cherries beat limes"} in blocks
+    for said in ("cherries beat limes", "column 'a' is always 1", "'b' is a name"):
+        assert {"text": said} in blocks
+
+
+def test_a_browser_shows_sentences_lists_of_notes_and_commands() -> None:
+    page = Page()
+    page.heading("fruit")
+    page.line("cherries beat limes", "fruit.csv, 3 rows", "softcount show fruit.sc")
+    page.notes(["column 'a' is always 1", "'b' is a name"])
+    html = render_html(page)
+    assert "<p>Cherries beat limes</p><p>fruit.csv, 3 rows</p><p><code>softcount show fruit.sc</code></p>" in html
+    assert "<li>Column &#x27;a&#x27; is always 1</li><li>&#x27;b&#x27; is a name</li>" in html
+
+
+def test_rows_of_long_texts_are_cards_on_a_phone() -> None:
+    page = Page()
+    long = "a text of more than twenty-four letters"
+    page.grid(["column", "kind", "n", "content"], [["a", "real", "3", long]], right=["n"])
+    page.grid(["column", "kind", "n", "content"], [["a", "real", "3", "short"]], right=["n"])
+    html = render_html(page)
+    assert html.count('class="cards"') == 1 and f'<td data-name="content">{long}</td>' in html
 
 
 def _contrast(one: str, other: str) -> float:

@@ -123,7 +123,7 @@ def test_a_pool_has_a_nomogram_where_it_is_a_sum_over_columns_and_else_a_line_on
     assert "Nomogram: " in classifier_of(*BY_COLUMN).report().html
     other = classifier_of("Gaussian naive Bayes", "pairwise interactions", "AODE")
     assert make_nomogram(other.fitted_) is None
-    said = "no nomogram: the ensemble scores columns together (pairwise interactions, AODE), not one by one"
+    said = "No nomogram: the ensemble scores columns together (pairwise interactions, AODE), not one by one"
     assert said in other.report().html and "Nomogram: " not in other.report().html
 
 

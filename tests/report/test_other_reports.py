@@ -54,7 +54,7 @@ def test_a_network_is_drawn_with_arcs_as_wide_as_their_information() -> None:
     net = sc.BayesNet([("Bag", "Flavor"), ("Bag", "Hole")]).fit(candies())
     report = net.report(candies())
     checked(report.html)
-    assert titles(report)[-4:] == ["Nodes and arcs", "Bag", "Flavor, given Bag", "Hole, given Bag"]
+    assert titles(report)[-4:] == ["Nodes and edges", "Bag", "Flavor, given Bag", "Hole, given Bag"]
     says = edge_information(net.fitted_)
     joint = net.query(["Bag", "Flavor"])
     bags, flavours = net.query("Bag"), net.query("Flavor")
@@ -77,7 +77,7 @@ def test_a_network_from_the_shell_has_its_evaluation_and_drift(tmp_path: Path) -
     assert done.exit_code == 0, done.output
     html = (tmp_path / "net.html").read_text()
     checked(html)
-    for said in ("Confusion matrix", "no column differs more", "Nodes and arcs", "SHA-256"):
+    for said in ("Confusion matrix", "No column differs more", "Nodes and edges", "SHA-256"):
         assert said in html
 
 

@@ -13,6 +13,7 @@ from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
 from softcount.families.text import WordFigures
 from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
+from softcount.fitted.characteristic_words import marking_words
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 from softcount.table.column_summary import TableSummary
@@ -145,6 +146,7 @@ def _text_document(model: Fitted, leaf: Node, words: WordFigures, name: str) -> 
         "logs": pack((weights - weights.mean(axis=0)).T, narrow=True),
         "start": pack(start - start.mean()),
         "once": words.once,
+        "typical": [[mark.word for mark in own] for own in marking_words(model, leaf, TYPICAL_WORDS)],
         "reading": {
             "analyzer": reading.analyzer,
             "runs": list(reading.ngrams),
@@ -154,6 +156,8 @@ def _text_document(model: Fitted, leaf: Node, words: WordFigures, name: str) -> 
     }
 
 
+TYPICAL_WORDS = 12
+"""Characteristic words of each class that the page shows before a document is given."""
 ENSEMBLE_LIMIT = 1_500_000
 """Bytes of the tables of AODE in a page."""
 

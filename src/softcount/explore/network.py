@@ -68,7 +68,7 @@ NODE_HEIGHT = 40.0
 def _node_width(name: str, levels: Iterable[object]) -> float:
     """Return the width that holds the name, and the longest category with its probability if it is not too long."""
     longest = max((cell_width(str(level)) for level in levels), default=0)
-    return min(max(124.0, 8.0 * cell_width(name) + 20, 7.0 * (longest + 8)), 190.0)
+    return min(max(124.0, 8.0 * cell_width(name) + 20, 7.0 * (longest + 9) + 14), 210.0)
 
 
 def _graph(model: FittedNet, names: Mapping[Key, str]) -> Document | None:

@@ -30,9 +30,9 @@ from softcount.pictures.inline_html import framed
 from softcount.pictures.text import format_count, format_list
 from softcount.report.classes import title_of as class_title
 from softcount.report.evaluation import list_figures
-from softcount.report.html import STYLE, content_policy, html_document, render_facts
+from softcount.report.html import STYLE, content_policy, html_document, render_facts, sentence_markup
 from softcount.report.page import Figure
-from softcount.report.quality import subject_of
+from softcount.report.quality import subject_of, trouble_of
 from softcount.table import Table, document_at
 from softcount.table.column_summary import TableSummary, summarise
 from softcount.table.schema import Key, labels
@@ -153,9 +153,13 @@ def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: st
 
 def _describe_classes(model: Fitted, given: TableSummary | None) -> dict[str, Any]:
     found, warning = classes_document(model, given), model.dependence_warning()
-    own = {"answers": model.answering_model, "notes": [*([warning] if warning else []), *found["notes"]]}
+    trouble = trouble_of(model.notes)
+    notes = [*trouble, *([warning] if warning else []), *found["notes"]]
+    own = {"answers": model.answering_model, "notes": notes, "urgent": bool(trouble)}
     target = found["target"]["name"] if model.target is not None else "the class"
     lead = f"{format_count(len(found['columns']), 'column')} and {target}"
+    if all(column["kind"] == "text" for column in found["columns"]):
+        own["hint"] = "Type or paste a document: the page updates the probabilities."
     facts = [Figure("Classes", str(model.n_groups), "found in the rows")] if model.classes is None else []
     return found | own | {"lead": lead, "model": class_title(model), "facts": facts}
 
@@ -199,14 +203,16 @@ def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
     # Nothing in the JSON can end the element it stands in, or begin another.
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     notes, facts = page.document["notes"], page.document.get("facts", ())
-    listed = "".join(f'<p class="quiet">{markup(note)}</p>' for note in notes)
+    listed = "".join(f'<p class="quiet">{sentence_markup(note)}</p>' for note in notes)
     if listed:
         heading = f"{format_count(len(notes), 'note')} on this model"
-        listed = f'<details class="notes"><summary>{heading}</summary>{listed}</details>'
+        shown = " open" if page.document.get("urgent") else ""
+        listed = f'<details class="notes"{shown}><summary>{heading}</summary>{listed}</details>'
     figures = render_facts(facts) if facts else ""
     rows = "" if page.rows is None else _asset("rows.html").format(count=len(page.rows["cells"]))
     title, lead = markup(page.title), markup(page.document["lead"])
-    body = _asset("body.html").format(title=title, lead=lead, facts=figures, notes=listed, rows=rows)
+    hint = page.document.get("hint", "Click a bar to set a value: the page updates all other columns.")
+    body = _asset("body.html").format(title=title, lead=lead, hint=hint, facts=figures, notes=listed, rows=rows)
     body += f'<script type="application/json" id="model">{text}</script>'
     policy = page_policy(reach=asking is not None)
     return html_document(page.title, body, _styles(), [script()], policy)

@@ -478,8 +478,8 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
 
 # The distribution of each column in each group: shares of categories, densities over a range.
 
-POINTS = 49
-"""Number of points of a density curve."""
+WHOLE_NUMBERS, POINTS = 49, 97
+"""Whole numbers up to which a column has a point for each, and the points of a density curve."""
 TAIL = 0.01
 """Probability beyond each end of a range that is computed from the model alone."""
 
@@ -516,7 +516,7 @@ def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
     if levels is not None:
         return ColumnShape(column, levels, np.arange(len(levels)), np.asarray(params["probability"], dtype=float))
     low, high = column_range(fitted, column)
-    whole = family.whole_numbers and high - low < POINTS
+    whole = family.whole_numbers and high - low < WHOLE_NUMBERS
     points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
     each = np.eye(fitted.n_groups)
     bounds = fitted.schema[column].bounds

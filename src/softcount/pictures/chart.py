@@ -23,6 +23,8 @@ DASHES = ("", "6 3", "2 3")
 """Lines of the same tone: the ninth is dashed, the seventeenth dotted."""
 PANEL, BAND, PAGE = 344.0, 620.0, 720.0
 """Widths: of a panel, two of which stand side by side; of bars; of a picture that stands alone."""
+TWO_LINES = 25.0
+"""Least height of a line whose label may take two lines."""
 SHARED = 7
 """Parts of a divided bar that have a tone; the others are one more."""
 DEEPEST_SHADE = 0.55
@@ -436,7 +438,9 @@ class Chart(Struct, frozen=True):
         drawing = Drawing(self.width, 0.0, self.description)
         if self.y.labels:
             left = label_room([*self.y.labels, self.y.name if cells is not None else ""], self.y.room)
-            height, y_range = self.height * len(self.y.labels), (y_range[1], y_range[0])
+            wrapped = any(text_width(name) > left - 10 for name in self.y.labels)
+            line = max(self.height, TWO_LINES) if wrapped else self.height
+            height, y_range = line * len(self.y.labels), (y_range[1], y_range[0])
         else:
             left = max((text_width(text, SMALL) for text in y_ticks.values()), default=0.0) + 12
             height = self.height
@@ -449,7 +453,7 @@ class Chart(Struct, frozen=True):
         if cells is not None:
             frame = self._cell_frame(drawing, cells, left, top)
         else:
-            top += 22.0 if self.y.name or not self.y.labels else 0.0
+            top += 22.0 if self.y.name else 0.0 if self.y.labels else 8.0
             before, after = self._text_room(x_range)
             frame = Frame((left + before, top), (self.width - left - before - after, height), x_range, y_range)
         for mark in self.marks:

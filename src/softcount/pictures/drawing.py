@@ -56,7 +56,7 @@ def color_variables(tones: dict[str, str]) -> str:
 PICTURE_RULES = (
     "".join(f".f-{x}{{fill:var(--{x})}}.s-{x}{{stroke:var(--{x});fill:none}}" for x in LIGHT)
     + ".t-small{font-size:11px}.t-mid{text-anchor:middle}.t-end{text-anchor:end}.t-bold{font-weight:600}"
-    ".t-halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px}.dots{stroke-linecap:round}"
+    ".t-halo{paint-order:stroke;stroke:var(--paper);stroke-width:5px;stroke-linejoin:round}.dots{stroke-linecap:round}"
 )
 """CSS of the shapes: `f-` is filled with a tone, `s-` stroked with it."""
 

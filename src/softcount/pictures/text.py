@@ -88,6 +88,15 @@ def format_share(part: float | None) -> str:
     return "> 99.9 %" if part > 0.9995 else f"{100 * part:.1f} %"
 
 
+def format_loss(loss: float) -> str:
+    """Format a log-loss with four decimals, so that those below each other are compared at a glance.
+
+    >>> format_loss(0.489), format_loss(0.000121)
+    ('0.4890', '0.00012')
+    """
+    return f"{loss:.4f}" if 0.001 <= loss < 1000 else format_number(loss, 2)
+
+
 def format_count(n: float, one: str, many: str = "") -> str:
     """Format a number with its noun.
 

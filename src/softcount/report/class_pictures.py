@@ -260,13 +260,14 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
     rng = np.random.default_rng(0)
     rows = rows[rng.permutation(len(rows))[: FRAME_ROWS * groups]]
     start = rows[rng.choice(len(rows), groups, replace=False)]
-    x, y = (Axis(ends=widen(rows[:, k], 0.12), ticks={}) for k in (0, 1))
+    found_at = {steps: state for steps, *state in _run_em(rows, start) if steps in FRAMES}
+    planes = {steps: explain.NormalPlane(plane.columns, *state[:2]) for steps, state in found_at.items()}
+    outer = [own.ellipse(group, ELLIPSES[-1]) for own in planes.values() for group in range(groups)]
+    x, y = (Axis(ends=widen(np.concatenate([rows, *outer])[:, k], 0.03), ticks={}) for k in (0, 1))
     frames, lines = [], []
-    for steps, means, covariances, weights, log_likelihood in _run_em(rows, start):
-        if steps not in FRAMES:
-            continue
-        nearest, own = weights.argmax(axis=1), explain.NormalPlane(plane.columns, means, covariances)
-        marks = plane_marks([rows[nearest == g] for g in range(groups)], own)
+    for steps, (_, _, weights, log_likelihood) in found_at.items():
+        nearest = weights.argmax(axis=1)
+        marks = plane_marks([rows[nearest == g] for g in range(groups)], planes[steps])
         title = f"after {format_count(steps, 'iteration')}"
         frames.append(Chart(title, marks, x, y, title=title, width=236, height=156).draw())
         lines.append((str(steps), f"{log_likelihood:,.3f}"))
@@ -503,6 +504,13 @@ PICKED = {
 }
 
 
+def describe_prediction(row: PickedRow, names: Sequence[str]) -> tuple[str, str]:
+    """Return what was predicted for a row, and why the row is shown."""
+    truth = "" if row.truth is None else f", true class {names[row.truth]}"
+    why = f"{PICKED[row.kind].capitalize()}: probability {format_share(row.probability)}."
+    return f"predicted {names[row.chosen]}{truth}", why
+
+
 def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], names: Sequence[str]) -> None:
     labels = labels_in(fitted)
     for row in picked:
@@ -516,11 +524,8 @@ def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], name
             shown.append((others, sum(odds for _, odds in steps[few:])))
         cells = [name for name, _ in shown]
         chart = waterfall_chart(cells, [odds for _, odds in shown], "total", "what each cell adds to the log-odds")
-        truth = "" if row.truth is None else f", true class {names[row.truth]}"
-        title = f"Row {row.row + 1}: predicted {names[row.chosen]}{truth}"
-        reading = (
-            f"{PICKED[row.kind].capitalize()}: probability {format_share(row.probability)}. "
-            f"Log-odds of {names[row.chosen]} against {names[row.against]}."
-        )
+        predicted, why = describe_prediction(row, names)
+        title = f"Row {row.row + 1}: {predicted}"
+        reading = f"{why} Log-odds of {names[row.chosen]} against {names[row.against]}."
         grid = make_grid(("cell", "log-odds"), [(name, f"{odds:+.4f}") for name, odds in shown], None)
         page.picture(title, chart, grid, reading, small=True)

@@ -15,7 +15,15 @@ from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import relative
 from softcount.fitted.influence import influence_meaning
 from softcount.pictures.chart import PANEL, bar_chart
-from softcount.pictures.text import CELL_LIMIT, format_count, format_list, format_number, format_share, shorten
+from softcount.pictures.text import (
+    CELL_LIMIT,
+    format_count,
+    format_list,
+    format_loss,
+    format_number,
+    format_share,
+    shorten,
+)
 from softcount.report import class_pictures, evaluation, quality, words
 from softcount.report.page import (
     OPEN,
@@ -278,7 +286,7 @@ def _add_overview(page: Page, view: View) -> None:
     if tried is not None and evaluation.shown_above(tried):
         evaluation.add_confusion(page, tried, view.names, picture=True)
     if view.redaction.shows_cells:
-        quality.add_notes(page, fitted.notes, level=2)
+        quality.add_ordered_notes(page, fitted.notes)
     elif fitted.notes:
         page.line(f"{format_count(len(fitted.notes), 'note')} of the fit left out, which may quote cells")
 
@@ -304,7 +312,7 @@ def _add_performance(page: Page, view: View) -> None:
     if ensemble and ensemble.tried:
         page.line("models tried for the ensemble, each cross-validated alone:")
         rows = [
-            (x.name, format_share(x.accuracy), format_number(x.log_loss), f"{x.weight:.2f}" if x.weight else "-")
+            (x.name, format_share(x.accuracy), format_loss(x.log_loss), f"{x.weight:.2f}" if x.weight else "-")
             for x in ensemble.tried
         ]
         page.grid(("", "accuracy", "log-loss", "weight"), rows, right=None)

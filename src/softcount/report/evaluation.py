@@ -9,7 +9,7 @@ import numpy as np
 
 from softcount.fitted.calibration import Bin, Calibration, calibration_error, overstated
 from softcount.pictures.chart import PAGE, PANEL, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
-from softcount.pictures.text import format_count, format_number, format_share
+from softcount.pictures.text import format_count, format_loss, format_number, format_share
 from softcount.report.page import Figure, Grid, Page, make_grid, pick
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add_evaluation(
     if len(found.folds) > 1:
         page.heading("Fold by fold", level=2)
         rows = [
-            (str(k), format_number(fold["rows"]), format_share(fold["accuracy"]), format_number(fold["log_loss"]))
+            (str(k), format_number(fold["rows"]), format_share(fold["accuracy"]), format_loss(fold["log_loss"]))
             for k, fold in enumerate(found.folds, 1)
         ]
         headings = ("fold", "rows", "accuracy", "log-loss")
@@ -90,13 +90,13 @@ def add_figures(page: Page, found: Evaluation, intro: str) -> None:
     rows = [
         ("accuracy", format_share(found.accuracy), format_share(found.baseline_accuracy)),
         ("balanced accuracy", format_share(found.balanced_accuracy), format_share(found.baseline_balanced_accuracy)),
-        ("log-loss", format_number(found.log_loss) + of_folds, format_number(found.baseline_log_loss)),
+        ("log-loss", format_loss(found.log_loss) + of_folds, format_loss(found.baseline_log_loss)),
     ]
     if found.auc == found.auc:
         rows += [
-            ("Brier score", format_number(found.brier), format_number(found.baseline_brier)),
-            ("AUC", format_number(found.auc), format_number(0.5)),
-            ("calibration error", format_number(found.calibration_error, 3), ""),
+            ("Brier score", format_loss(found.brier), format_loss(found.baseline_brier)),
+            ("AUC", format_loss(found.auc), format_loss(0.5)),
+            ("calibration error", format_loss(found.calibration_error), ""),
         ]
     page.grid(("", "model", "majority baseline"), rows, right=None)
 

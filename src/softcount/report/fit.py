@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ from softcount.pictures.text import (
     cell_width,
     format_count,
     format_list,
+    format_loss,
     format_number,
     format_share,
     printable,
@@ -52,12 +53,6 @@ LEAST_GAIN = 0.0005
 """Nats per row that are shown as 0.001; columns that lower the log-loss by less are not listed."""
 EXPERT_LINES = 40
 BASELINE = "class shares alone (baseline)"
-FIRST = (
-    "only one class", "matches the class exactly", "predicts the class without error", "overconfident",
-    "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the improvement of",
-    "without a label", "far from the rest",
-)  # fmt: skip
-"""What the most important notes contain, the most important first."""
 REPEATED = (
     WORSE,
     "Ensemble: ",
@@ -199,7 +194,7 @@ def _add_verdict(page: Page, fitted: Any) -> None:
         if ensemble is not None and ensemble.plain == ensemble.plain:
             lines.append(("standard naive Bayes", ensemble.plain_accuracy, ensemble.plain, ""))
         lines.append((BASELINE, found.baseline_accuracy, found.baseline_log_loss, ""))
-        rows = [(name, format_share(right), _format_loss(loss), more) for name, right, loss, more in lines]
+        rows = [(name, format_share(right), format_loss(loss), more) for name, right, loss, more in lines]
         headings = (f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss", "")
         page.grid(headings, rows, right=("accuracy", "log-loss"))
     if ensemble is not None and len(ensemble.names) > 1:
@@ -217,11 +212,6 @@ def _add_verdict(page: Page, fitted: Any) -> None:
     elif found is not None:
         remedy = evaluation.REMEDY if ensemble is None else ""
         evaluation.add_overconfidence(page, found, remedy, bins=False)
-
-
-def _format_loss(loss: float) -> str:
-    """Format a log-loss with four decimals, so that those below each other are compared at a glance."""
-    return f"{loss:.4f}" if 0.001 <= loss < 1000 else format_number(loss, 2)
 
 
 def _add_search(page: Page, fitted: Any) -> None:
@@ -375,7 +365,7 @@ def _add_sequences(page: Page, fit: FitOutcome) -> None:
     whole = sequences.sequence_page(model).blocks
     first = next((at for at, block in enumerate(whole) if isinstance(block, Heading) and at), len(whole))
     page.blocks += whole[:first]
-    notes = _order_notes(group_notes(model.notes_))
+    notes = quality.order_notes(quality.group_notes(model.notes_))
     if notes:
         page.heading("Check")
         page.line(*notes[:SHOWN_TROUBLE])
@@ -411,7 +401,7 @@ def _cut(block: Any, most: int) -> Any:
 def _add_trouble(page: Page, fit: FitOutcome) -> None:
     fitted = fit.fitted
     notes = [note for note in fitted.notes if not any(words in note for words in REPEATED)]
-    lines = _order_notes(group_notes(notes))
+    lines = quality.order_notes(quality.group_notes(notes))
     mentioned = "\n".join(notes)
     by_why: dict[str, list[str]] = {}
     for spec in fitted.schema.fields:
@@ -445,36 +435,10 @@ def _shorten_names(note: str) -> str:
     """Cut long names in a note, but for those in an option to copy."""
     kept = re.split(r"(--\S+ (?:'[^']*'\S*|\S+))", note)
     for place in range(0, len(kept), 2):
-        kept[place] = _NAMES.sub(lambda match: match[0][0] + shorten(match[0][1:-1], NARROW) + match[0][0], kept[place])
+        kept[place] = quality.NAMES.sub(
+            lambda match: match[0][0] + shorten(match[0][1:-1], NARROW) + match[0][0], kept[place]
+        )
     return "".join(kept)
-
-
-def _order_notes(notes: Sequence[str]) -> list[str]:
-    def place(note: str) -> int:
-        return next((at for at, words in enumerate(FIRST) if words in note), len(FIRST))
-
-    return sorted(notes, key=place)
-
-
-_NAMES = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
-_VARIES = re.compile(r"--kind \S+=|\d[\d.,]*")
-
-
-def group_notes(notes: Iterable[str]) -> list[str]:
-    """Merge notes that differ only in names and numbers: the first in full, with the columns of the others.
-
-    >>> group_notes([f"column {name!r} is always {place}: left out" for place, name in enumerate("abcdef")])
-    ["column 'a' is always 0: left out (likewise 'b', 'c', 'd' and 2 more)"]
-    """
-    groups: dict[str, list[str]] = {}
-    for note in dict.fromkeys(notes):
-        groups.setdefault(_VARIES.sub("#", _NAMES.sub("#", note)), []).append(note)
-    found = []
-    for first, *others in groups.values():
-        names = [match[0] for note in others if (match := _NAMES.search(note)) is not None]
-        more = f" (likewise {format_list(list(dict.fromkeys(names)), NAMED)})" if names else ""
-        found += [f"{first.rstrip('.') if more else first}{more}"] if len(names) == len(others) else [first, *others]
-    return found
 
 
 # -- the full page

@@ -156,9 +156,9 @@ def _dot_text(name: object) -> str:
 # -- a network as a picture
 
 BOX, LINE, HEAD, GAP, BETWEEN = 172.0, 13.0, 20.0, 26.0, 46.0
-"""Width of a box with lines, height of a line and of a name, and the distances of boxes and of layers, in pixels."""
-WIDEST_TEXT = 104.0
-"""Room for the texts of a box; its bars have the rest."""
+"""Least width of a box with lines, heights of a line and of a name, and distances of boxes and of layers, in pixels."""
+WIDEST_TEXT, BARS = 170.0, 68.0
+"""Room for the texts of a box, and for its bars with the blanks around them."""
 WIDEST_ARC = 7.0
 
 
@@ -186,7 +186,10 @@ class NetworkPicture(Struct, frozen=True):
     def draw(self) -> Drawing:
         names = [clip(monitor.name, NAME_LIMIT) for monitor in self.monitors]
         sizes = [
-            (BOX if monitor.lines else max(40.0, 7.8 * cell_width(name) + 18), HEAD + LINE * len(monitor.lines) + 6)
+            (
+                max(BOX, _text_room(monitor) + BARS) if monitor.lines else max(40.0, 7.8 * cell_width(name) + 18),
+                HEAD + LINE * len(monitor.lines) + 6,
+            )
             for monitor, name in zip(self.monitors, names, strict=True)
         ]
         placed = place_network(self.graph, sizes)
@@ -236,6 +239,11 @@ def place_network(graph: Graph, sizes: Sequence[Point]) -> PlacedNetwork:
     return PlacedNetwork(corners, arcs, (layout.width + 16, tops[-1] - BETWEEN + 4 if tall else 12.0))
 
 
+def _text_room(monitor: Monitor) -> float:
+    widest = max((text_width(text, SMALL) for text, share in monitor.lines if share == share), default=0.0)
+    return min(widest + 6, WIDEST_TEXT)
+
+
 def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Point) -> None:
     (x, y), right, foot = at, at[0] + size[0], at[1] + size[1]
     drawing.box(at, size, "soft")
@@ -244,14 +252,14 @@ def _add_box(drawing: Drawing, monitor: Monitor, name: str, at: Point, size: Poi
     if not monitor.lines:
         drawing.text(x + size[0] / 2, y + 17, name, anchor="middle")
         return
-    drawing.text(x + 7, y + 14, fit_text(name, BOX - 14), bold=True)
-    room = min(max(text_width(text, SMALL) for text, _ in monitor.lines) + 6, WIDEST_TEXT)
+    drawing.text(x + 7, y + 14, fit_text(name, size[0] - 14), bold=True)
+    room = _text_room(monitor)
     for place, (text, share) in enumerate(monitor.lines):
         top = y + HEAD + place * LINE
         if share == share:
-            wide = (BOX - room - 18) * min(max(share, 0.0), 1.0)
+            wide = (size[0] - room - 18) * min(max(share, 0.0), 1.0)
             drawing.box((x + room + 10, top + 2), (wide, LINE - 4), "plus", 0.7)
-        drawing.text(x + 7, top + 10, fit_text(text, room if share == share else BOX - 12, SMALL), size=SMALL)
+        drawing.text(x + 7, top + 10, fit_text(text, room if share == share else size[0] - 12, SMALL), size=SMALL)
 
 
 # -- transitions as a picture

@@ -7,13 +7,14 @@ got through as markup would still do nothing.
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from itertools import groupby
 
 from softcount.pictures.drawing import DARK, FONT, LIGHT, PICTURE_RULES, color_variables, markup
-from softcount.report.page import Facts, Figure, Grid, Heading, MarkedText, Page, PageBlock, Passage, Picture
+from softcount.report.page import Facts, Figure, Grid, Heading, MarkedText, Notes, Page, PageBlock, Passage, Picture
 
 STYLE = "".join(
     (
@@ -24,6 +25,8 @@ STYLE = "".join(
     )
 )
 """How pages look, light, dark and printed; its variables are the tones of `pictures.drawing`."""
+CARD_COLUMNS, CARD_TEXT = 4, 24
+"""A table of at least this many columns, with texts longer than this, is shown as cards on a phone."""
 FIT_WIDTH = 1300.0
 """A picture up to this width shrinks to the page on a desktop, where its letters stay readable; wider ones scroll."""
 
@@ -102,7 +105,19 @@ def _render_block(block: PageBlock) -> str:
         return _render_passage(block)
     if isinstance(block, Facts):
         return render_facts(block.figures)
-    return f"<p>{markup(block)}</p>"
+    if isinstance(block, Notes):
+        return f'<ul class="remarks">{"".join(f"<li>{sentence_markup(line)}</li>" for line in block.lines)}</ul>'
+    return (
+        f"<p><code>{markup(block)}</code></p>" if block.startswith("softcount ") else f"<p>{sentence_markup(block)}</p>"
+    )
+
+
+_FIRST_WORD = re.compile(r"[a-z]+[ ,:;]")
+
+
+def sentence_markup(text: str) -> str:
+    """Write a line as a sentence: a terminal's lines begin small, those of a page with a capital."""
+    return markup(text[0].upper() + text[1:] if _FIRST_WORD.match(text) else text)
 
 
 def render_facts(figures: Iterable[Figure]) -> str:
@@ -114,17 +129,26 @@ def render_facts(figures: Iterable[Figure]) -> str:
 
 
 def _render_grid(grid: Grid, label: str = "a table") -> str:
-    """Render a table that scrolls by itself if it is wider than the page."""
+    """Render a table that scrolls by itself if it is wider than the page.
+
+    On a phone, the rows of a table of long texts stand as cards, each cell after its heading.
+    """
     sides = [' class="r"' if right else "" for right in grid.right]
+    texts = [row[k] for row in grid.rows for k, right in enumerate(grid.right) if not right]
+    cards = len(grid.headings) >= CARD_COLUMNS and max(map(len, texts), default=0) > CARD_TEXT
+    names = [f' data-name="{markup(heading)}"' if cards and k else "" for k, heading in enumerate(grid.headings)]
     head = "".join(
         f'<th scope="col"{side}>{markup(x)}</th>' if x else "<td></td>"
         for x, side in zip(grid.headings, sides, strict=True)
     )
     rows = "".join(
-        "<tr>" + "".join(f"<td{side}>{markup(x)}</td>" for x, side in zip(row, sides, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{side}{name}>{markup(x)}</td>" for x, side, name in zip(row, sides, names, strict=True))
+        + "</tr>"
         for row in grid.rows
     )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    style = ' class="cards"' if cards else ""
+    table = f"<table{style}><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     return f'<div class="scroll" tabindex="0" role="group" aria-label="{markup(label)}">{table}</div>'
 
 

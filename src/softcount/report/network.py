@@ -184,7 +184,7 @@ def _add_overview(page: Page, fitted: FittedNet, redaction: Redaction) -> None:
     evaluation.add_warning(page, tried)
     _add_graph(page, fitted, redaction, True)
     if redaction.shows_cells:
-        quality.add_notes(page, fitted.notes, level=2)
+        quality.add_ordered_notes(page, fitted.notes)
     if target is not None:
         page.heading("How good it is")
     if tried is not None and target is not None:
@@ -232,11 +232,11 @@ def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) 
     rows = [(key_text(graph.names[a]), key_text(graph.names[b]), format_number(x)) for (a, b), x in ranked]
     rows += [(key_text(a), key_text(b), "-") for a, b in graph.edges if (graph.place(a), graph.place(b)) not in nats]
     reading = (
-        "Each node with the probabilities of its categories; an arc is as wide as the mutual information of its nodes. "
-        "Dashed nodes are hidden: no column shows them."
+        "Each node with the probabilities of its categories. The width of an edge is the mutual information of its "
+        "nodes. Dashed nodes are hidden: no column shows them."
     )
     grid = make_grid(("from", "to", "information (nats)"), rows, right=("information (nats)",))
-    page.picture("Nodes and arcs", chart, grid, reading)
+    page.picture("Nodes and edges", chart, grid, reading)
 
 
 def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redaction, full: bool) -> None:

@@ -117,7 +117,16 @@ class Facts(Struct, frozen=True):
             yield f"{name}: {value}" + (f" ({remark})" if remark else "")
 
 
-PageBlock = Heading | Grid | Passage | Picture | Facts | str
+class Notes(Struct, frozen=True):
+    """Warnings and remarks: a line for each, in a browser a list."""
+
+    lines: tuple[str, ...]
+
+    def plain(self) -> Iterator[str]:
+        yield from self.lines
+
+
+PageBlock = Heading | Grid | Passage | Picture | Facts | Notes | str
 
 
 class Page(Struct):
@@ -131,6 +140,9 @@ class Page(Struct):
     def line(self, *texts: str | Passage) -> None:
         """Add each text on its own line; a passage on several."""
         self.blocks.extend(text if isinstance(text, Passage) else printable(text) for text in texts)
+
+    def notes(self, texts: Iterable[str]) -> None:
+        self.blocks.append(Notes(tuple(map(printable, texts))))
 
     def facts(self, figures: Iterable[Figure]) -> None:
         shown = tuple(Figure(*map(printable, figure)) for figure in figures)
@@ -177,10 +189,10 @@ def render_text(page: Page) -> str:
             lines += ["  " + line for line in block.plain()]
         elif isinstance(block, Picture):
             lines += [f"  {block.title}:", *_align(block.table)]
-        elif len(block) + 2 <= LONGEST_LINE or block.startswith("softcount "):
-            lines.append("  " + block)
         else:
-            lines += _break_line(block)
+            for line in (block,) if isinstance(block, str) else block.plain():
+                whole = len(line) + 2 <= LONGEST_LINE or line.startswith("softcount ")
+                lines += ["  " + line] if whole else _break_line(line)
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
@@ -220,6 +232,8 @@ def page_blocks(page: Page) -> list[dict[str, Any]]:
             found.append({"picture": block.title, "reading": block.reading, **numbers})
         elif isinstance(block, Facts):
             found.append({"facts": [figure._asdict() for figure in block.figures]})
+        elif isinstance(block, Notes):
+            found += [{"text": line} for line in block.lines]
         else:
             found.append({"text": "\n".join(block.plain()) if isinstance(block, Passage) else block})
     return found
@@ -267,7 +281,7 @@ def show_page(page: Page, stream: IO[str]) -> None:
             put_grid(block.table)
         elif isinstance(block, str):
             put_text(block)
-        elif console.no_color or isinstance(block, Facts):
+        elif console.no_color or not isinstance(block, Passage):
             put_text("\n".join(block.plain()))
         else:
             rest = f" for {block.theirs}; the bolder, the more"

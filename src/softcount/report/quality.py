@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 REPORT_COLUMNS, REPORT_BARS = 120, 20
 """Columns that have a line in a report, and a bar in a picture."""
+FIRST = (
+    "only one class", "matches the class exactly", "predicts the class without error", "overconfident",
+    "different values in", "has one row", "have one row each", "fewer than", "interrupted", "of the improvement of",
+    "without a label", "far from the rest",
+)  # fmt: skip
+"""What the most important notes contain, the most important first."""
+LISTED = 3
+"""Columns that a line of several notes names."""
 Missing = Mapping[Key, float]
 """Missing cells by column; a column that was not read has no entry."""
 
@@ -65,10 +74,50 @@ def schema_page(schema: Schema, n_rows: int, missing: Missing, notes: Sequence[s
     return page
 
 
-def add_notes(page: Page, notes: Sequence[str], level: int = 1) -> None:
+def add_notes(page: Page, notes: Sequence[str]) -> None:
     if notes:
-        page.heading("Notes", level)
-        page.line(*notes)
+        page.heading("Notes")
+        page.notes(notes)
+
+
+def add_ordered_notes(page: Page, notes: Sequence[str]) -> None:
+    """Add notes to the first screen of a report: like ones as one, the most important first."""
+    if notes:
+        page.heading("Notes", level=2)
+        page.notes(order_notes(group_notes(notes)))
+
+
+def trouble_of(notes: Sequence[str]) -> list[str]:
+    """Return the notes that everybody should read before they trust a model, the most important first."""
+    return [note for note in order_notes(group_notes(notes)) if any(words in note for words in FIRST)]
+
+
+def order_notes(notes: Sequence[str]) -> list[str]:
+    def place(note: str) -> int:
+        return next((at for at, words in enumerate(FIRST) if words in note), len(FIRST))
+
+    return sorted(notes, key=place)
+
+
+NAMES = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_VARIES = re.compile(r"--kind \S+=|\d[\d.,]*")
+
+
+def group_notes(notes: Iterable[str]) -> list[str]:
+    """Merge notes that differ only in names and numbers: the first in full, with the columns of the others.
+
+    >>> group_notes([f"column {name!r} is always {place}: left out" for place, name in enumerate("abcdef")])
+    ["column 'a' is always 0: left out (likewise 'b', 'c', 'd' and 2 more)"]
+    """
+    groups: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        groups.setdefault(_VARIES.sub("#", NAMES.sub("#", note)), []).append(note)
+    found = []
+    for first, *others in groups.values():
+        names = [match[0] for note in others if (match := NAMES.search(note)) is not None]
+        more = f" (likewise {format_list(list(dict.fromkeys(names)), LISTED)})" if names else ""
+        found += [f"{first.rstrip('.') if more else first}{more}"] if len(names) == len(others) else [first, *others]
+    return found
 
 
 def add_table(page: Page, fitted: Learned, n_rows: int, classes: int) -> None:
@@ -122,11 +171,11 @@ def add_quality(page: Page, fitted: Learned, redaction: Redaction, given: TableS
     page.heading("Data quality")
     table = fitted.record.table
     held = table or given
-    cells = {"holds": lambda spec: _describe_cells(spec, None if held is None else held.column(spec.key), redaction)}
+    cells = {"content": lambda spec: _describe_cells(spec, None if held is None else held.column(spec.key), redaction)}
     rows = fitted.counts.rows
     add_columns(page, fitted.schema, fitted.missing, rows, (), REPORT_COLUMNS, redaction, cells)
     if table is None:
-        instead = "" if given is None else "; the column 'holds' describes the table given"
+        instead = "" if given is None else "; the column 'content' describes the table given"
         kept = "softcount fit keeps one, a fit in Python of up to a million cells"
         page.line(f"no summary of the training table is in this model: {kept}{instead}")
     _add_missing_picture(page, fitted, table)
@@ -146,7 +195,7 @@ def _describe_cells(spec: Field, found: ColumnSummary | None, redaction: Redacti
         words = "words of a document: " if spec.kind is Kind.TEXT else ""
         return f"{words}median {middle}, half between {low} and {high}"
     names = [
-        f"{redaction.level(spec.key, spec.levels[place])} {format_share(n / max(found.there, 1))}"
+        f"{redaction.level(spec.key, spec.levels[place])}: {format_share(n / max(found.there, 1))}"
         for place, n in found.levels[:3]
     ]
     more = len(spec.levels) - len(names)

@@ -15,6 +15,7 @@ from softcount.fitted import characteristic_words
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
+from softcount.report.class_pictures import describe_prediction
 from softcount.report.page import RARE, WIDTH, MarkedText, Page, Passage, Redaction, key_text, make_grid, pick
 from softcount.table.table import document_at
 
@@ -55,7 +56,7 @@ def add_words(
         words, found = format_count(count, "word"), list(characteristic_words.marking_words(fitted, leaf, PAGE_WORDS))
         if full:
             page.heading(f"Characteristic words of {column}", level=2)
-            page.line(f"of {words}; a bar is the log-odds of the word for the class")
+            page.line(f"of {words}, the most characteristic first; a bar is the log-odds of the word for the class")
             _add_word_pictures(page, fitted, names, found, redaction)
             continue
         if fitted.n_groups == 1:
@@ -169,16 +170,16 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
 
 
 class ShownDocument(Struct, frozen=True):
-    row: int
+    row: PickedRow
     text: str
     words: DocumentWords
 
 
 def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) -> list[ShownDocument]:
     found = []
-    for row in [x.row for x in picked][:PICTURE_DOCUMENTS] if fitted.schema.texts else []:
-        for words in characteristic_words.explain_words(fitted, characteristic_words.row_of(fitted, table, row)):
-            text = document_at(table, words.key, row)
+    for row in picked[:PICTURE_DOCUMENTS] if fitted.schema.texts else []:
+        for words in characteristic_words.explain_words(fitted, characteristic_words.row_of(fitted, table, row.row)):
+            text = document_at(table, words.key, row.row)
             if text:
                 found.append(ShownDocument(row, text, words))
     return found
@@ -186,10 +187,10 @@ def find_documents(fitted: Fitted, table: Table, picked: Sequence[PickedRow]) ->
 
 def add_documents(page: Page, found: Iterable[ShownDocument], names: Sequence[str]) -> None:
     for shown in found:
-        ours, theirs = _compared(shown.words, names)
-        page.heading(f"Row {shown.row + 1}, {key_text(shown.words.key)}: {ours} rather than {theirs}", level=2)
+        predicted, why = describe_prediction(shown.row, names)
+        page.heading(f"Row {shown.row.row + 1}, {key_text(shown.words.key)}: {predicted}", level=2)
         passages = _find_passage(shown.words, shown.text, names)
-        page.line(*passages, *([] if passages else ["the model knows no word of it"]))
+        page.line(why, *passages, *([] if passages else ["the model knows no word of it"]))
 
 
 def _compared(found: DocumentWords, names: Sequence[str]) -> tuple[str, str]:

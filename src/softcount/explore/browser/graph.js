@@ -45,7 +45,7 @@ function makeGraph(graph, variables, goTo) {
       else {
         const best = own.indexOf(Math.max(...own));
         const level = variable.cuts ? variable.levels[best].replace(/-?\d+\.\d+/g, (x) => String(Number(Number(x).toPrecision(3)))) : variable.levels[best];
-        most.textContent = `${level} ${percent(own[best])}`;
+        most.textContent = `${level}: ${percent(own[best])}`;
       }
       button.title = `${variable.name}: ${most.textContent}`;
     }

@@ -40,6 +40,7 @@ function startPage(engine, info) {
   const nothing = engine.answer(state.evidence).shares;
   const at = (id) => document.getElementById(id);
   const cards = variables.map((variable, place) => makeCard(variable, place));
+  const onlyText = variables.every((variable, place) => place === engine.asked || variable.kind === "text");
   const graph = info.model.graph && makeGraph(info.model.graph, variables, goTo);
 
   // -- changing what is given
@@ -350,7 +351,18 @@ function startPage(engine, info) {
     const words = e ? engine.wordOdds(card.place, evidence, found.ours, found.theirs).slice(0, 24) : [];
     card.words.replaceChildren(...words.map(({ word, count, odds }) =>
       made("span", { class: `word ${odds < 0 ? "minus" : "plus"}` }, `${word}${count > 1 ? ` ×${count}` : ""} ${signed(odds)}`)));
+    if (!e) card.words.replaceChildren(...typicalWords(card));
     if (e && !words.length) card.words.replaceChildren(made("p", { class: "quiet" }, "The model knows none of these words."));
+  }
+
+  /** The characteristic words of each class; a click adds one to the document. */
+  function typicalWords(card) {
+    const add = (word) => {
+      card.box.value = `${card.box.value} ${word}`.trim();
+      change(card.place, { text: card.box.value });
+    };
+    return variables[card.place].typical.slice(0, 8).map((words, k) => made("p", { class: "typical" },
+      made("b", {}, variables[engine.asked].levels[k]), ...words.map((word) => made("button", { type: "button", class: "word", onclick: () => add(word) }, word))));
   }
 
   function showTelling(evidence) {
@@ -424,7 +436,7 @@ function startPage(engine, info) {
     showReasons(evidence, mine);
     const others = info.model.answers;
     let source = others ? `Model: ${others}.` : "";
-    if (engine.predicted) source = `Same as predict. Other columns: ${others}.`;
+    if (engine.predicted) source = onlyText ? "Same as predict." : `Same as predict. Other columns: ${others}.`;
     if (info.model.asks) source = `From ${others}. The answer of predict may differ.`;
     if (asks) {
       if (row && !evidence[state.asked]) waiting = setTimeout(() => askServer(card, row), 60);
@@ -546,6 +558,8 @@ function startPage(engine, info) {
     const order = cardOrder();
     if (graph) at("graph").append(graph.box);
     at("graph").hidden = !graph;
+    at("tools").hidden = onlyText;
+    for (const id of ["telling", "likeliest"]) at(id).closest("section").hidden = onlyText;
     at("data-tip").hidden = !variables.some((variable) => variable.data);
     if (engine.order) addAsking(order);
     arrange(order);
