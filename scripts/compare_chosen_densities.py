@@ -121,9 +121,7 @@ def log_density(columns: dict[str, np.ndarray], labels: np.ndarray, test: np.nda
     total, tested = 0.0, np.flatnonzero(test)
     for leaf in fitted.model.leaves:
         values = columns[str(leaf.key)][tested]
-        params = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
-        scores = leaf.family.score(values, params, leaf.setting)[np.arange(len(tested)), labels[tested]]
-        scores = scores + leaf.family.base(values)
+        scores = leaf.density(fitted.estimates).log_pdf(values)[np.arange(len(tested)), labels[tested]]
         if leaf.family.name == "student":  # whose floor is told by its middle rows, not by the column's rounding
             scores = _in_steps(values, fitted.params[leaf.key], labels[tested], columns[str(leaf.key)])
         scores = np.where(np.isfinite(scores), scores, -np.inf)  # a number that the family cannot hold

@@ -76,8 +76,7 @@ def test_rounded_numbers_keep_a_density_as_wide_as_their_rounding() -> None:
     for how in ("ml", "mean"):
         fitted = chosen(column, estimate=how).fitted_
         (leaf,) = fitted.model.leaves
-        params = leaf.family.scorable(fitted.estimates["x"], leaf.setting)
-        top = leaf.family.score(np.array([7.0]), params, leaf.setting) + leaf.family.base(np.array([7.0]))
+        top = leaf.density(fitted.estimates).log_pdf(np.array([7.0]))
         assert top[0, 1] <= np.log(1 / 0.1) + 1.0
 
 
@@ -139,8 +138,7 @@ def test_held_out_scores_are_those_of_a_fit_without_the_fold(name: str) -> None:
     test = numbers.folds == 2
     model = sc.NaiveBayes(kinds={"x": name}, tol=1e-10).fit({"x": column[~test]}, SIDE[~test])
     leaf = model.fitted_.model.leaves[0]
-    params = leaf.family.scorable(model.fitted_.estimates["x"], leaf.setting)
-    mine = leaf.family.score(column[test], params, leaf.setting)[np.arange(test.sum()), SIDE[test]]
+    mine = leaf.density(model.fitted_.estimates).score(column[test])[np.arange(test.sum()), SIDE[test]]
     wanted = mine + leaf.family.base(column[test])
     close = 0.02 if not leaf.family.facts.exact else 1e-6 if not leaf.family.facts.counts_points else 0.2
     assert np.mean(scores[test]) == pytest.approx(float(np.mean(wanted)), abs=close)

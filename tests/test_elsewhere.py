@@ -123,6 +123,6 @@ def test_words_equally_likely_everywhere_set_no_group_apart() -> None:
     leaf = sc.NaiveBayes(kinds={"note": "text"}).fit({"note": ["ink pot pen", "pot pen ink"]}, ["a", "b"])
     setting = leaf.fitted_.model.nodes["note"].setting
     assert (
-        sc.families.Text().describe({"probability": np.full((3, 3), 1 / 3)}, setting)
+        sc.families.Text().density({"probability": np.full((3, 3), 1 / 3)}, setting).describe()
         == ["nothing that sets it apart"] * 3
     )

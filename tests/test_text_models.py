@@ -376,7 +376,7 @@ def test_a_word_that_every_document_of_a_class_holds_rules_it_out_where_it_lacks
     np.testing.assert_allclose(model.score_samples({"note": ["dog bee"]}), right, rtol=1e-12)
     leaf = model.fitted_.model.leaves[0]
     chunk = model.fitted_.single({"note": "bee"})
-    assert leaf.family.score(chunk.bags[0], model.params_["note"], leaf.setting)[0, 0] < IMPOSSIBLE
+    assert leaf.density(model.fitted_.estimates).score(chunk.bags[0])[0, 0] < IMPOSSIBLE
 
 
 def test_complement_is_for_known_classes_only() -> None:

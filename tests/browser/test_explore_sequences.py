@@ -85,11 +85,11 @@ def test_hidden_states_and_what_they_show_are_those_of_the_library(explored_page
                 if not pd.isna(part[leaf.key][at]):
                     continue
                 place = names[f"{leaf.key} {at + 1}"]
-                levels = leaf.family.levels_of(leaf.setting, 0)
-                params = leaf.family.scorable(shown.estimates[leaf.key], leaf.setting)
+                levels = leaf.levels_of(0)
+                density = leaf.density(shown.estimates)
                 shares = told[at] @ sharing
-                answer = Answer(shares, leaf.family, params)
-                wanted = shares @ params["probability"] if levels else distribution(answer, variables[place])
+                answer = Answer(shares, density)
+                wanted = shares @ density.params["probability"] if levels else distribution(answer, variables[place])
                 assert np.abs(np.array(own[place]) - wanted).max() < TOLERANCE
 
 

@@ -244,7 +244,7 @@ def test_a_single_class_is_described(folder, tmp_path):
 
 def test_a_mean_that_is_nothing_beside_its_spread_is_said_to_be_nothing():
     params = {"mean": np.array([1.6e-133, 21387.6, 0.5]), "variance": np.array([38.0, 4e6, 1.0])}
-    assert sc.families.Normal().describe(params, Setting()) == [
+    assert sc.families.Normal().density(params, Setting()).describe() == [
         "mean 0, sd 6.16",
         "mean 21,388, sd 2,000",
         "mean 0.5, sd 1",

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 import oracle
 import softcount as sc
 from contract.examples import Example
+from softcount.families.density import Density
 from softcount.fitted.fitted import Fitted
 from softcount.table import Chunk
 
@@ -22,6 +23,12 @@ def fitted(example: Example, rows: Any, names: Any, how: str = "mean", prior: An
 def dense(features: Any) -> np.ndarray:
     """Features as an array, also where a family keeps them sparse."""
     return features.toarray() if hasattr(features, "toarray") else features
+
+
+def public_density(leaf: Any, params: Any) -> Density:
+    """The density of parameters in the user's units."""
+    setting = replace(leaf.setting, anchor=0.0 * leaf.setting.anchor, scale=np.ones_like(leaf.setting.scale))
+    return leaf.family.density(params, setting)
 
 
 def worked(example: Example, how: str = "mean") -> Fitted:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oracle
-from contract.checking import worked
+from contract.checking import public_density, worked
 from contract.examples import Example, every_example
 from softcount.text.count_words import transition_block
 
@@ -24,10 +24,10 @@ def test_draws_follow_the_distribution(example: Example, how: str) -> None:
     for leaf in model.model.leaves:
         for g in range(2):
             if leaf.family.name == "markov":  # which steps a context has is in its setting
-                every = leaf.family.draw_columns(model.params[leaf.key], leaf.setting, np.full(DRAWS // 8, g), rng)
+                every = leaf.density(model.estimates).draw_columns(np.full(DRAWS // 8, g), rng)
                 drawn = transition_block(every[0], leaf.family.reads, "line")
             else:
-                drawn = leaf.family.draw(model.params[leaf.key], np.full(DRAWS, g), rng)
+                drawn = leaf.density(model.estimates).draw(np.full(DRAWS, g), rng)
             group = {name: value[g] for name, value in model.params[leaf.key].items()}
             check_draws(leaf, drawn, group, g)
 
@@ -51,7 +51,7 @@ def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> No
             check_column_of_block(leaf, drawn, group, want)
     else:
         params = {name: np.array([value]) for name, value in group.items()}
-        check_steps(np.sort(drawn), lambda x: float(leaf.family.cdf(params, x)[0]))
+        check_steps(np.sort(drawn), lambda x: float(public_density(leaf, params).cdf(x)[0]))
 
 
 def check_shares(counts: np.ndarray, shares: Any) -> None:
@@ -93,12 +93,13 @@ def check_steps(drawn: np.ndarray, cdf: Any) -> None:
 def check_column_of_block(leaf: Any, drawn: np.ndarray, group: oracle.Group, want: int) -> None:
     """One column of a block: of all draws, and of those near the first draw's other cells."""
     params = {name: np.array([value]) for name, value in group.items()}
-    single, own = leaf.family.conditional(params, leaf.setting, np.full(drawn.shape[1], np.nan), want)
-    check_steps(np.sort(drawn[:, want]), lambda x: float(single.cdf(own, x)[0]))
-    single, own = leaf.family.conditional(params, leaf.setting, drawn[0], want)
+    density = public_density(leaf, params)
+    single = density.conditional(np.full(drawn.shape[1], np.nan), want)
+    check_steps(np.sort(drawn[:, want]), lambda x: float(single.cdf(x)[0]))
+    single = density.conditional(drawn[0], want)
     cells = np.where(np.arange(drawn.shape[1]) == want, np.nan, drawn[0])
-    again = leaf.family.draw_columns(params, leaf.setting, np.zeros(DRAWS, dtype=int), np.random.default_rng(2), cells)
-    check_steps(np.sort(again[want]), lambda x: float(single.cdf(own, x)[0]))
+    again = density.draw_columns(np.zeros(DRAWS, dtype=int), np.random.default_rng(2), cells)
+    check_steps(np.sort(again[want]), lambda x: float(single.cdf(x)[0]))
 
 
 def check_block(drawn: np.ndarray, group: oracle.Group) -> None:

@@ -140,7 +140,7 @@ def test_public_parameters_come_back_private(table: Any) -> None:
     np.testing.assert_allclose(back["variance"], params["variance"], rtol=1e-12)
     assert family.check_params(params) is None
     assert family.check_params(params | {"variance": -params["variance"]})
-    assert len(family.describe(public, setting)) == 2
+    assert len(family.density(params, setting).describe()) == 2
 
 
 @given(tables(), st.sampled_from([0.5, 1.0, 4.0]))

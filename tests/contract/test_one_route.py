@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracle
-from contract.checking import chunk_of, condition
+from contract.checking import chunk_of, condition, public_density
 from contract.examples import EXAMPLES, LAWS, Example, every_climb
 from contract.models import MODELS, every_fit, named, told
 from explained import contributions
 from softcount.families import HOWS, How, Params, Poisson, Setting
+from softcount.families.density import Density
+from softcount.families.normal import centred_form
 from softcount.fitted.answers import CLASS, drawn, fill_as_written, fills
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.fitted import Fitted
@@ -80,8 +82,7 @@ def check_filled(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) 
             stores = [fitted.schema.places[name] for name in leaf.columns]
             for i, value in zip(where.tolist(), values, strict=True):
                 cells = np.array([[float(getattr(chunk, store)[i, slot]) for store, slot in stores]])
-                params, weights = fitted.params[leaf.key], np.exp(logs[i : i + 1])
-                right = leaf.family.fill(params, leaf.setting, weights, cells, place)
+                right = leaf.density(fitted.estimates).fill(np.exp(logs[i : i + 1]), cells, place)
                 if isinstance(value, str):
                     assert value == right[0]
                 else:  # cells are written with few digits, and a mean between two of them may go either way
@@ -97,7 +98,7 @@ def check_scored(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) 
     slack = 0.0
     for leaf in fitted.model.leaves:
         params = fitted.params[leaf.key]
-        own = leaf.family.score(fitted.model.column(leaf, chunk), taken_by(fitted, leaf), leaf.setting)
+        own = scored_by(fitted, leaf).score(fitted.model.column(leaf, chunk))
         own = np.where(own < -1e199, -np.inf, own)
         same(odds(scored_columns(fitted, chunk)[leaf.key]), odds(own), slack_of(params))
         joint, slack = joint + own, max(slack, slack_of(params))
@@ -108,11 +109,11 @@ def scored_columns(fitted: Fitted, chunk: Any) -> dict[Any, np.ndarray]:
     return fitted.scorer.score_columns(fitted, chunk, fitted.scorer.compile(fitted))[0]
 
 
-def taken_by(fitted: Fitted, leaf: Node) -> Params:
-    """The parameters a leaf is scored with: normal columns by means in one float, as long as that has a deviation."""
-    family, own, setting = leaf.family, fitted.estimates[leaf.key], leaf.setting
-    bell = family.facts.stack == "reals" and family.centred_form(own, setting.anchor, setting.scale) is not None
-    return fitted.params[leaf.key] if bell else family.scorable(own, setting)
+def scored_by(fitted: Fitted, leaf: Node) -> Density:
+    """The density a leaf is scored with: normal columns by means in one float, as long as that has a deviation."""
+    own, setting = fitted.estimates[leaf.key], leaf.setting
+    bell = leaf.family.facts.stack == "reals" and centred_form(own, setting.anchor, setting.scale) is not None
+    return public_density(leaf, fitted.params[leaf.key]) if bell else leaf.density(fitted.estimates)
 
 
 def check_counted(fitted: Fitted, example: Example, rows: Any) -> None:
@@ -215,9 +216,9 @@ class Renamed(Poisson, frozen=True):
         names = {"rate": "rate", "shape": "events", "rows": "days"}
         return {names[name]: part for name, part in Poisson.estimate(self, stats, hyper, how).items()}
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
+    def density(self, params: Params, setting: Setting) -> Density:
         names = {"rate": "rate", "events": "shape", "days": "rows"}
-        return Poisson.score(self, column, {names[name]: part for name, part in params.items()}, setting)
+        return Poisson().density({names[name]: part for name, part in params.items()}, setting)
 
 
 class Shaped(Poisson, frozen=True):
@@ -232,14 +233,16 @@ class Shaped(Poisson, frozen=True):
     def natural(self, params: Params) -> np.ndarray:
         return Poisson.natural(self, {"rate": params["shape"]})
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return self.features(column, setting) @ self.natural(params).T
+    def density(self, params: Params, setting: Setting) -> Density:
+        return ShapedDensity(self, params, setting)
 
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        return params["shape"], params["shape"]
 
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return rng.poisson(params["shape"][groups]).astype(np.float64)
+class ShapedDensity(Density):
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.own["shape"], self.own["shape"]
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.poisson(self.own["shape"][groups]).astype(np.float64)
 
 
 class Contradicting(Poisson, frozen=True):
@@ -247,8 +250,8 @@ class Contradicting(Poisson, frozen=True):
 
     name = "contradicting"
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return self.features(column, setting) @ self.natural({"rate": 2.0 * params["rate"] + 1.0}).T
+    def density(self, params: Params, setting: Setting) -> Density:
+        return Poisson().density({"rate": 2.0 * params["rate"] + 1.0}, setting)
 
 
 def naive_bayes_of(family: Poisson, how: str) -> Any:

@@ -19,29 +19,25 @@ from softcount.fitted.answers import Answer
 
 
 def columns_of(kind: str) -> list[Any]:
-    """Every single column of numbers of a model: its name, family, parameters and setting."""
+    """Every single column of numbers of a model: its density, and the shares of the groups."""
     fitted = STARS[kind]().model.fitted_
     found = []
     for leaf in fitted.model.leaves:
-        if len(leaf.columns) == 1 and leaf.family.levels_of(leaf.setting, 0) is None:
-            own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
-            family, params = leaf.family.conditional(own, leaf.setting, np.full(1, np.nan), 0)
-            found.append(pytest.param(family, params, leaf.setting, fitted.shares, id=f"{kind}-{leaf.key}"))
+        if len(leaf.columns) == 1 and leaf.levels_of(0) is None:
+            found.append(pytest.param(leaf.density(fitted.estimates), fitted.shares, id=f"{kind}-{leaf.key}"))
     return found
 
 
 NUMBERS = [*columns_of("naive_bayes"), *columns_of("predictive_bayes")]
 
 
-@pytest.mark.parametrize(("family", "params", "setting", "shares"), NUMBERS)
-def test_shares_of_bars_are_differences_of_the_distribution_function(
-    family: Any, params: Any, setting: Any, shares: Any
-) -> None:
-    answer = Answer(shares, family, params)
+@pytest.mark.parametrize(("density", "shares"), NUMBERS)
+def test_shares_of_bars_are_differences_of_the_distribution_function(density: Any, shares: Any) -> None:
+    answer = Answer(shares, density)
     edges = answer_edges(answer)
-    found = np.exp(log_shares(family, params, setting, edges))
+    found = np.exp(log_shares(density, edges))
     assert found.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
-    below = np.stack([family.cdf(params, edge) for edge in edges], axis=1)
+    below = np.stack([density.cdf(edge) for edge in edges], axis=1)
     assert np.cumsum(found, axis=1)[:, :-1] == pytest.approx(below, abs=1e-5)
     assert 8 <= len(edges) <= 40
     assert (np.diff(edges) > 0).all()
@@ -72,14 +68,12 @@ def evaluated(of: Any, x: float) -> Any:
         return OPERATIONS[of.operation](*(evaluated(part, x) for part in of.parts))
 
 
-@pytest.mark.parametrize(("family", "params", "setting", "shares"), NUMBERS)
-def test_a_formula_differs_from_the_score_by_what_no_group_changes(
-    family: Any, params: Any, setting: Any, shares: Any
-) -> None:
-    form, answer = family.formula(params, ("x",), (0,)), Answer(shares, family, params)
+@pytest.mark.parametrize(("density", "shares"), NUMBERS)
+def test_a_formula_differs_from_the_score_by_what_no_group_changes(density: Any, shares: Any) -> None:
+    form, answer = density.formula(("x",), (0,)), Answer(shares, density)
     for share in (0.02, 0.3, 0.55, 0.8, 0.97):
         x = answer.quantile(share)
-        off = evaluated(form, x) - family.score(np.array([x]), params, setting)[0]
+        off = evaluated(form, x) - density.score(np.array([x]))[0]
         assert np.ptp(off) < 1e-9
 
 
@@ -87,7 +81,7 @@ def test_a_share_far_out_in_a_tail_is_no_zero() -> None:
     """Thirty deviations out a difference of distribution functions has no digit left."""
     params = {"mean": np.array([0.0, 40.0]), "variance": np.array([1.0, 1.0])}
     edges = np.arange(-2.0, 43.0, 2.0)
-    found = log_shares(sc.families.Normal(), params, Setting(groups=2), edges)
+    found = log_shares(sc.families.Normal().density(params, Setting(groups=2)), edges)
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     for group, mean in enumerate((0.0, 40.0)):
         for bar, (low, high) in enumerate(pairwise(ends - mean)):
@@ -99,7 +93,7 @@ def test_a_share_far_out_in_a_tail_is_no_zero() -> None:
 def test_whole_numbers_have_tails_too() -> None:
     params = {"rate": np.array([2.0, 300.0])}
     edges = np.arange(0.0, 330.0, 10.0)
-    found = log_shares(sc.families.Poisson(), params, Setting(groups=2), edges)
+    found = log_shares(sc.families.Poisson().density(params, Setting(groups=2)), edges)
     inside = logsumexp(poisson.logpmf(np.arange(201, 211), 2.0))
     assert found[0, 21] == pytest.approx(inside, abs=1e-9)
     assert found[1, 0] == pytest.approx(poisson.logpmf(0, 300.0), rel=1e-9)

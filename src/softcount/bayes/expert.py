@@ -167,9 +167,9 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
     fitted = _fitted(model)
     by_column: dict[Key, list[ExpertBelief]] = {}
     known = {
-        leaf.key: list(levels)
+        leaf.key: list(leaf.setting.levels)
         for leaf in fitted.model.leaves
-        if (levels := leaf.family.levels_of(leaf.setting)) is not None and not isinstance(leaf.key, tuple)
+        if leaf.family.discrete and not isinstance(leaf.key, tuple)
     }
     found = [_checked(*parts) for parts in _read(beliefs)]
     if not found:

@@ -36,7 +36,7 @@ from softcount.core.formulas import (
     unless_missing,
 )
 from softcount.core.special import log_of, log_sum_exp, times_log
-from softcount.families.answers import patterns
+from softcount.families.density import patterns
 from softcount.table.discretise import PointTable, by_class_each
 
 

@@ -16,6 +16,7 @@ from softcount.core.lazy import chdtrc, gammaln, lazy_function, polygamma, psi
 
 Number = float | np.ndarray
 
+HALF_LOG_2PI = 0.9189385332046727
 SERIES_FROM = 10.0
 """Stirling's series below is accurate to 1e-15 from here upwards."""
 SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
@@ -104,6 +105,30 @@ def log_rising(a: ArrayLike, n: ArrayLike) -> Number:
     large = steps * np.log(far) + (far + steps - 0.5) * np.log1p(steps / far) - steps
     large = large + stirling_rest(far + steps) - stirling_rest(far)
     return plain(np.where(steps == 0, 0.0, np.where(start < SERIES_FROM, small, large)))
+
+
+def log_student(squares: ArrayLike, freedom: ArrayLike, columns: Any = 1, log_scale: ArrayLike = 0.0) -> np.ndarray:
+    """Return the log-density of Student's t over this many columns; of a normal if the freedom is infinite.
+
+    `squares` are squared distances from its centre in units of its scale, and `log_scale` is the log of that scale (of
+    several columns, half the log-determinant).
+
+    >>> log_student([0.0, 1.0], 1.0).round(4)  # Cauchy's density, 1 / pi and 1 / (2 pi)
+    array([-1.1447, -1.8379])
+    """
+    endless = np.isinf(freedom)
+    nu = np.where(endless, 1.0, freedom)
+    top = log_rising(nu / 2, columns / 2) - 0.5 * columns * np.log(nu * np.pi)
+    tail = 0.5 * (nu + columns) * np.log1p(squares / nu)
+    if endless.any():
+        top = np.where(endless, -columns * HALF_LOG_2PI, top)
+        tail = np.where(endless, 0.5 * np.asarray(squares), tail)
+    return np.asarray(top - log_scale - tail)
+
+
+def log_negative_binomial(count: np.ndarray, shape: Any, rate: Any) -> np.ndarray:
+    """Return the log-probability of Poisson counts whose rate has a gamma distribution, plus log(count!)."""
+    return np.asarray(log_rising(shape, count) - shape * np.log1p(1 / rate) - count * np.log1p(rate))
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:

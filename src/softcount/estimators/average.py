@@ -73,11 +73,10 @@ class ClassMember:
         """Each column except the class, and what its probabilities are of: levels, numbers, or words of a family."""
         found: dict[Key, str] = {}
         for leaf in self.fitted.model.leaves:
-            if leaf.family.levels_of(leaf.setting) is not None:
+            if leaf.levels_of() is not None:
                 measured = "levels"
             else:
-                words = leaf.family.words_of(leaf.setting)
-                measured = "numbers" if words is None else f"words of {leaf.family!r}"
+                measured = f"words of {leaf.family!r}" if leaf.family.facts.words else "numbers"
             found |= dict.fromkeys(leaf.columns or (leaf.key,), measured)
         return found
 

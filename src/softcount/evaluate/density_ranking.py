@@ -234,16 +234,16 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
     A peak narrower than the rounding `step` would give the values it stands on more probability than there is.
     """
     family, setting = trial.node.family, trial.node.setting
-    public, params = family.public(trial.whole, setting), family.scorable(trial.whole, setting)
-    below_zero = float(np.max(family.cdf(public, -5e-324))) > 0
+    density = family.density(trial.whole, setting)
+    below_zero = float(np.max(density.cdf(-5e-324))) > 0
 
     def log_density(x: np.ndarray) -> np.ndarray:
         at = np.floor(x + 0.5) if family.whole_numbers else x
         with np.errstate(all="ignore"):
-            found = family.score(at, params, setting)[:, 0] + family.base(at)
+            found = density.log_pdf(at)[:, 0]
         return np.where((found < np.inf) & (below_zero | (at >= 0)), found, -np.inf)
 
-    description, excess = family.describe(public, setting)[0], 0.0
+    description, excess = density.describe()[0], 0.0
     if step > 0:
         points = np.unique(trial.numbers.values)
         steps = round((points[-1] - points[0]) / step)

@@ -11,9 +11,8 @@ import numpy as np
 from softcount.core.special import log_of, softmax_rows
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
-from softcount.families.text import WordFigures
 from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
-from softcount.fitted.characteristic_words import marking_words
+from softcount.fitted.characteristic_words import marking_words, word_family
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 from softcount.table.column_summary import TableSummary
@@ -91,61 +90,58 @@ def level_document(levels: Any) -> Document:
 
 
 def _columns(model: Fitted, leaf: Node, names: dict[Key, str], given: TableSummary | None) -> Iterator[Document | None]:
-    words = leaf.family.words_of(leaf.setting)
-    if words is not None:
-        yield _text_document(model, leaf, words, names[leaf.columns[0]])
+    if leaf.family.facts.words:
+        yield _text_document(model, leaf, names[leaf.columns[0]])
         return
     for key in leaf.columns:
         if leaf.family.facts.counted:
             yield None
             continue
-        family, params, levels = marginal(model, key)
+        density, levels = marginal(model, key)
         if levels is None and len(leaf.columns) > 1 and _normals(model, leaf) is None:
             yield None
         elif levels is None:
             tables = (model.record.table, given)
             seen = [None if table is None else table.column(key) for table in tables]
-            number = number_document(model.shares, family, params, leaf, model.schema[key].bounds, *seen)
+            number = number_document(model.shares, density, model.schema[key].bounds, *seen)
             if len(leaf.columns) > 1:
                 number.pop("form", None)  # the block has it
             yield {"name": names[key]} | number
         else:
-            logs = log_of(params["probability"])
+            logs = log_of(density.params["probability"])
             yield {"name": names[key], "kind": "levels", **level_document(levels), "logs": pack(logs)}
 
 
 def _normals(model: Fitted, leaf: Node) -> tuple[np.ndarray, np.ndarray] | None:
-    return leaf.family.as_normal(leaf.family.public(model.estimates[leaf.key], leaf.setting))
+    return leaf.density(model.estimates).as_normal()
 
 
 def _block(model: Fitted, leaf: Node) -> Document:
     normals = _normals(model, leaf)
     if normals is not None:
         return {"kind": "normal", "means": pack(normals[0]), "covariances": pack(normals[1])}
-    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
-    return {"kind": "joint", "logs": pack(log_of(own["probability"]))}
+    return {"kind": "joint", "logs": pack(log_of(model.estimates[leaf.key]["probability"]))}
 
 
-def _text_document(model: Fitted, leaf: Node, words: WordFigures, name: str) -> dict[str, Any] | None:
+def _text_document(model: Fitted, leaf: Node, name: str) -> dict[str, Any] | None:
     """Describe the log-odds of every word against the mean of the classes; None for text that a page cannot read.
 
     A page can read words as they are read by default, and runs of words or characters, but no Python expression.
     Four bytes for a number are enough for differences between classes: 300 words are off by 2e-6 together.
     """
     reading: Reading = model.schema[leaf.columns[0]].reading or Reading()
-    params = model.estimates[leaf.key]
-    public = leaf.family.public(params, leaf.setting)
-    linear = leaf.family.linear(public, leaf.setting) if leaf.family.is_product(public) else None
-    if linear is None or not _readable(reading) or leaf.family.lacking(params) is not None:
+    density = leaf.density(model.estimates)
+    linear = density.linear() if density.is_product else None
+    if linear is None or not _readable(reading) or density.lacking is not None:
         return None
     weights, start = linear
     return {
         "name": name,
         "kind": "text",
-        "words": [str(word) for word in words.words],
+        "words": [str(word) for word in leaf.setting.levels],
         "logs": pack((weights - weights.mean(axis=0)).T, narrow=True),
         "start": pack(start - start.mean()),
-        "once": words.once,
+        "once": word_family(leaf).by_document,
         "typical": [[mark.word for mark in own] for own in marking_words(model, leaf, TYPICAL_WORDS)],
         "reading": {
             "analyzer": reading.analyzer,

@@ -43,15 +43,14 @@ def network_document(model: FittedNet, given: TableSummary | None = None) -> Doc
     leaves: list[Document] = []
     left_out: list[str] = []
     for own, scope in zip(net.stacks, net.parents_of_leaves, strict=True):
-        if len(own.nodes) > 1 or own.nodes[0].family.words_of(own.nodes[0].setting) is not None:
+        if len(own.nodes) > 1 or own.nodes[0].family.facts.words:
             left_out += [names[node.key] for node in own.nodes]
         else:
             node = own.nodes[0]
-            params = node.family.scorable(model.estimates[node.key], node.setting)
             [shares] = model.configuration_shares(scope, Evidence(np.full((1, len(net.sizes)), -1)))
             tables = (model.record.table, given)
             seen = [None if table is None else table.column(node.key) for table in tables]
-            leaf = number_document(shares, node.family, params, node, None, *seen)
+            leaf = number_document(shares, node.density(model.estimates), None, *seen)
             leaves.append(leaf | {"name": names[node.key], "scope": list(scope)})
     tree = _tree(model, [tuple(leaf["scope"]) for leaf in leaves])
     order = [names[net.graph.names[place]] for place in net.graph.order]
@@ -213,17 +212,16 @@ def states_document(model: FittedStates) -> Document:
 
 def _shown(model: FittedStates, leaf: Node) -> Document | None:
     """Describe a column in each state; None for one that the page cannot compute."""
-    if len(leaf.columns) != 1 or leaf.family.facts.counted or leaf.family.words_of(leaf.setting) is not None:
+    if len(leaf.columns) != 1 or leaf.family.facts.counted or leaf.family.facts.words:
         return None
     places = list(model.chain.links.shown)
     states = {name: part[places] for name, part in model.shown.estimates[leaf.key].items()}
-    own = leaf.family.scorable(states, leaf.setting)
-    levels = leaf.family.levels_of(leaf.setting, 0)
+    levels = leaf.levels_of(0)
     cells = np.full(1, np.nan) if levels is None else np.zeros(1)
-    family, params = leaf.family.conditional(own, leaf.setting, cells, 0)
+    density = leaf.family.density(states, leaf.setting).conditional(cells, 0)
     if levels is None:
-        return number_document(model.stationary, family, params, leaf)
-    return {"kind": "levels", **level_document(levels), "table": pack(params["probability"])}
+        return number_document(model.stationary, density)
+    return {"kind": "levels", **level_document(levels), "table": pack(density.params["probability"])}
 
 
 def _sequence_document(

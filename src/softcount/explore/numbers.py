@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from softcount.core.formulas import Apply, Once, WordsCode, unless_missing, walk
 from softcount.core.special import log_of, softmax_rows
-from softcount.families import Family, Params, Setting
+from softcount.families.density import Density
 from softcount.fitted.answers import Answer
-from softcount.models.nodes import Node
 from softcount.table.column_summary import ColumnSummary, bar_edges
 
 LOST = 1e-7
@@ -29,7 +28,7 @@ TERMS = 2_000
 
 
 def number_document(
-    shares: np.ndarray, family: Family, params: Params, node: Node, bounds: tuple[float, float] | None = None,
+    shares: np.ndarray, density: Density, bounds: tuple[float, float] | None = None,
     seen: ColumnSummary | None = None, given: ColumnSummary | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Describe a number: its bars, their log-probability in each class, and its density as a formula if it has one.
@@ -38,34 +37,34 @@ def number_document(
     summary of the column in training, which chooses the bars; `data` are the shares of the bars there, or in `given`.
     With `hidden`, the outermost bars lie outside the range of the data.
     """
-    answer = Answer(shares, family, params, bounds=bounds)
+    answer, counted = Answer(shares, density, bounds=bounds), density.family.whole_numbers
     edges = answer_edges(answer)
-    found: dict[str, Any] = {"kind": "number", "whole": family.whole_numbers}
+    found: dict[str, Any] = {"kind": "number", "whole": counted}
     known = seen if seen is not None and seen.bars else given
     whole = known is not None and all(edge == round(edge) for edge in known.bars)
-    if known is not None and known.in_bars and sum(known.in_bars) and (whole or not family.whole_numbers):
+    if known is not None and known.in_bars and sum(known.in_bars) and (whole or not counted):
         edges = np.array(known.bars)
         drawn = given if given is not None and given.bars == known.bars else known
         found["data"] = [round(part / max(sum(drawn.in_bars), 1), 6) for part in drawn.in_bars]
         found["range"] = [known.quantiles[0], known.quantiles[-1]]
         if (
-            not family.whole_numbers and known.bars[-1] < known.quantiles[-1]
+            not counted and known.bars[-1] < known.quantiles[-1]
         ):  # what the model has outside the range of the data is not drawn
             edges = np.array([np.nextafter(known.quantiles[0], -np.inf), *known.bars, known.quantiles[-1]])
             found["data"], found["hidden"] = [0.0, *found["data"], 0.0], True
     found["edges"] = edges.tolist()
-    found["logs"] = pack(log_shares(family, params, node.setting, edges))
+    found["logs"] = pack(log_shares(density, edges))
     if answer.truncated:
         below = np.stack([answer.group_cdfs(edge) for edge in (-np.inf, *edges, np.inf)], axis=1)
         found["inside"] = pack(np.diff(below, axis=1))
     if bounds is not None:
         found["bounds"] = [end if np.isfinite(end) else None for end in bounds]
-    density = family.formula(params, ("x",), (0,))
-    if density is None:
+    formula = density.formula(("x",), (0,))
+    if formula is None:
         return found
     # A straight line is a density from 0 on only: of counts and waiting times.
-    line = all(part.operation in ("add", "multiply") for part in walk(density) if isinstance(part, Apply))
-    form = formula_document(unless_missing("x", density), {"x": "x"})
+    line = all(part.operation in ("add", "multiply") for part in walk(formula) if isinstance(part, Apply))
+    form = formula_document(unless_missing("x", formula), {"x": "x"})
     return found | {"form": form, "least": 0.0 if line else None}
 
 
@@ -92,12 +91,12 @@ def answer_edges(answer: Answer) -> np.ndarray:
     """Choose where bars meet from the model alone."""
     ends = answer.bounds if answer.truncated else None
     low, middle, high = map(answer.quantile, (0.01, 0.5, 0.99))
-    return bar_edges(low, middle, high, answer.family.whole_numbers, ends)
+    return bar_edges(low, middle, high, answer.density.family.whole_numbers, ends)
 
 
-def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarray) -> np.ndarray:
+def log_shares(density: Density, edges: np.ndarray) -> np.ndarray:
     """Return (classes x bars) log-probabilities."""
-    below = np.stack([family.cdf(params, float(edge)) for edge in edges], axis=1)
+    below = np.stack([density.cdf(float(edge)) for edge in edges], axis=1)
     ends = np.concatenate([np.zeros((len(below), 1)), below, np.ones((len(below), 1))], axis=1)
     plain = np.diff(ends, axis=1)
     found = log_of(np.maximum(plain, 0.0))
@@ -105,13 +104,13 @@ def log_shares(family: Family, params: Params, setting: Setting, edges: np.ndarr
     for bar in np.flatnonzero(lost.any(axis=0)):
         low = edges[bar - 1] if bar > 0 else -np.inf
         high = edges[bar] if bar < len(edges) else np.inf
-        if family.whole_numbers:
+        if density.family.whole_numbers:
             points = np.arange(max(low + 1.0, 0.0), min(high, max(low, 0.0) + TERMS) + 0.5)
             weights = np.ones(len(points))
         else:
             points, weights = _points_between(low, high, edges)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            logs = family.score(points, params, setting) + np.reshape(family.base(points), (-1, 1))
+            logs = density.log_pdf(points)
             logs = np.nan_to_num(logs + np.log(weights)[:, None], nan=-np.inf, posinf=-np.inf)
         better = np.asarray(softmax_rows(logs.T.copy())[1])
         # More than that, and the distribution function does not count what the density has beyond its last cell.

@@ -130,9 +130,7 @@ def make_predictor(model: Fitted) -> Predict:
     """
     keys = {name: key for key, name in labels_in(model).items()}
     leaves = {column: leaf for leaf in model.model.leaves for column in leaf.columns}
-    levels = {
-        column: leaf.family.levels_of(leaf.setting, leaf.columns.index(column)) for column, leaf in leaves.items()
-    }
+    levels = {column: leaf.levels_of(leaf.columns.index(column)) for column, leaf in leaves.items()}
 
     def cell(key: Key, value: Any) -> Any:
         own = levels[key]

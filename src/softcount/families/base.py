@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from inspect import signature
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,8 +14,9 @@ from softcount.core import remedies
 from softcount.core.counts import Twofold
 from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.errors import DataError, ModelFileError
-from softcount.families import answers
-from softcount.families.answers import NOTHING, Columns, Rng
+from softcount.families import learning
+from softcount.families.density import NOTHING, Density
+from softcount.families.learning import product
 from softcount.families.setting import (
     HOWS,
     IMPOSSIBLE,
@@ -34,9 +35,6 @@ from softcount.table.cell_forms import is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind
 from softcount.text.words import Reading
 
-if TYPE_CHECKING:
-    from softcount.families.text import WordFigures
-
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
 LARGEST = 1e150
@@ -50,10 +48,9 @@ NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
 class Family:
     """A configured distribution. It holds neither data nor parameters.
 
-    A family must implement `width`, `features`, `hyper`, `estimate`, `natural` or `score`, `draw`, and have a `chart`.
-    Everything else has a default. Methods about learning take private parameters (in counting units). Methods that
-    answer queries take public parameters (in the user's units), unless their docstring says otherwise. The first axis
-    is the group.
+    A family learns: it must implement `width`, `features`, `hyper`, `estimate`, `natural` and have a `chart` and a
+    `density`, which answers questions about values. Everything else has a default. Parameters are private (in counting
+    units), unless a docstring says otherwise. The first axis is the group.
     """
 
     __struct_fields__: ClassVar[tuple[str, ...]]
@@ -70,11 +67,11 @@ class Family:
     """
     facts: ClassVar[Facts] = Facts()
     _n_features: ClassVar[int] = 0
+    _density: ClassVar[type[Density]] = Density
 
     # Defaults that take more than a few lines are functions of the family.
-    slope = answers.slope_by_differences
-    evidence = answers.schwarz_evidence
-    divergence = answers.divergence
+    slope = learning.slope_by_differences
+    evidence = learning.schwarz_evidence
     given = given_numbers
     held_at = held_numbers
 
@@ -107,6 +104,10 @@ class Family:
     def title(self) -> str:
         """Name in reports."""
         return self.name
+
+    def density(self, params: Params, setting: Setting) -> Density:
+        """Return what these private parameters say about values."""
+        return self._density(self, params, setting)
 
     # -- setting up
 
@@ -177,10 +178,6 @@ class Family:
         """Numeric columns that it depends on."""
         return ()
 
-    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return intercepts, coefficients (groups x numeric parents) and residual variances, in counting units."""
-        raise NotImplementedError
-
     # -- counting
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
@@ -217,15 +214,6 @@ class Family:
         Statistics that depend on hidden quantities are expected ones, under the previous parameters `params`.
         """
         return Twofold.of(memberships.T @ self.features(column, setting))
-
-    def count_labels(
-        self, column: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, groups: int, setting: Setting
-    ) -> Twofold:
-        """Return the (groups x width) statistics of labelled rows, for a stack of points.
-
-        Unlabelled rows are skipped.
-        """
-        raise NotImplementedError
 
     def hidden(self, key: Key, holes: bool) -> str:
         """Return a description of what one pass over labelled rows cannot count, or an empty string."""
@@ -304,7 +292,7 @@ class Family:
         extra = self.prior_stats(hyper, how)
         if extra is None:
             raise NotImplementedError
-        height = answers.product(extra, self.natural(params))
+        height = product(extra, self.natural(params))
         return np.where(height > IMPOSSIBLE, height, -np.inf)
 
     def completed(self, stats: Twofold, params: Params) -> float:
@@ -415,24 +403,6 @@ class Family:
         """Return the part of each row's log-density that is the same in all groups."""
         return 0.0
 
-    def is_product(self, params: Params) -> bool:
-        """Return whether a row's score under these parameters is features times natural parameters.
-
-        It is not in a predictive form, which has more parameters than the chart.
-        """
-        return self.facts.has_products and set(params) <= set(self.chart)
-
-    def scorable(self, params: Params, setting: Setting) -> Params:
-        """Return parameters in the form that `score` takes, computed once per pass.
-
-        These are the public parameters, and those too small for the user's units.
-        """
-        return self.public(params, setting)
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """Return the (rows x groups) log-density of one column, without the constant term `base`."""
-        return np.asarray(self.features(column, setting) @ self.natural(params).T)
-
     @property
     def races(self) -> bool:
         """Whether features times `raced` parameters are precise enough to compare initialisations."""
@@ -442,128 +412,6 @@ class Family:
         """Return the natural parameters of every group, for many sets of parameters side by side."""
         return self.natural(self.public(params, setting))
 
-    def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Return means, inverse deviations and constants in the user's units, for a stack of reals.
-
-        The result is None if the distribution is not normal.
-        """
-        raise NotImplementedError
-
-    def table(self, params: Params) -> np.ndarray:
-        """Return log-probabilities by code, for a stack of codes: 0 is missing, the last an unseen category."""
-        raise NotImplementedError
-
-    def combine(self, codes: np.ndarray) -> np.ndarray:
-        """Return a code for each row's combination of codes, for a stack of one joint table."""
-        raise NotImplementedError
-
-    def lacking(self, params: Params) -> np.ndarray | None:
-        """Return weights that count the words that a document must contain but does not; None if no word is certain."""
-        return None
-
-    # -- answers: `cells` of a block are the codes or numbers of its columns as floats, `want` the position of one
-    # column
-
-    def mean_features(self, params: Params) -> np.ndarray | None:
-        """Return the (groups x width) expected features of a row; None if unknown."""
-        return None
-
-    def entropy(self, params: Params) -> np.ndarray:
-        """Return the entropy of a value in each group, in nats.
-
-        It is computed from the mean features if they are known and the density has no other part. Otherwise it is
-        estimated from 4,096 draws, the same every time, to about 0.01.
-        """
-        return answers.entropy(self, params, simple=type(self).base is Family.base)
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of each group, for a numeric column; by default from 4,096 draws."""
-        drawn = answers.draws(self, params)
-        return drawn.mean(axis=1), drawn.var(axis=1)
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        """Return the probability in each group of a value of at most x or, if `above`, of more than x.
-
-        By default it is estimated from 4,096 draws. A family computes both tails to full precision: 1 - cdf would lose
-        digits.
-        """
-        below = (answers.draws(self, params) <= x).mean(axis=1)
-        return np.asarray(1.0 - below if above else below)
-
-    @property
-    def has_cdf(self) -> bool:
-        """Whether probabilities of ranges are exact; estimates from draws are not."""
-        return type(self).cdf is not Family.cdf
-
-    def mass_at(self, params: Params, x: float) -> np.ndarray:
-        """Return the probability in each group of exactly x, which is 0 for a density."""
-        nearest = self.cdf(params, x) - self.cdf(params, x - 1.0) if self.whole_numbers else np.zeros(1)
-        return np.asarray(nearest + np.zeros(len(next(iter(params.values())))))
-
-    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
-        """Return the categories of one of its columns, or of all together; None for numbers and words."""
-        return None
-
-    @property
-    def answers(self) -> bool:
-        """Whether its columns can be queried one by one."""
-        return not self.facts.counted and self.kind is not Kind.TEXT
-
-    def refuse_query(self, column: Key) -> None:
-        """Raise an error if its columns cannot be queried."""
-        if self.kind is Kind.TEXT:
-            raise DataError(f"{column!r} ({self.title}) cannot be queried: sample() draws documents or sequences.")
-        if self.facts.counted:
-            raise DataError(
-                f"{column!r} is part of a {self.name} block, whose size is not modelled: it cannot be queried."
-            )
-
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        """Return one column's family and parameters in every group, given the other cells of its block."""
-        return self, params
-
-    def draw(self, params: Params, groups: np.ndarray, rng: Rng) -> np.ndarray:
-        """Draw one value for each entry of `groups`."""
-        raise NotImplementedError
-
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        """Draw the values of each column as the user writes them, one for each entry of `groups`.
-
-        If some `cells` of a block are known, only those that are NaN are drawn, given the others.
-        """
-        if cells is not None:
-            return list(answers.draw_one_by_one(self, params, setting, groups, rng, cells).T)
-        return list(np.atleast_2d(self.draw(params, groups, rng).T))
-
-    def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> np.ndarray:
-        """Return the mean or the most probable category of one column, in rows with these group weights."""
-        if self.facts.counted:
-            return np.zeros(len(weights))
-        if self.block:
-            return answers.fill_one_by_one(self, params, setting, weights, cells, want)
-        return np.asarray(weights @ self.moments(params)[0])
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        """Describe each group in a few words."""
-        each = [[f"{name} {value:.4g}" for value in params[name]] for name in self.chart]
-        return [", ".join(group) for group in zip(*each, strict=True)]
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        """Return a typical value of each group: the most frequent category, the mean, or the median if skewed."""
-        mean, variance = self.moments(params)
-        spread = np.sqrt(np.where(np.isfinite(variance), variance, 0.0))
-        found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
-        return found
-
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return weights (groups x features) and intercepts (groups,) of linear log-densities; None if not linear.
-
-        Terms that are common to all groups are left out.
-        """
-        return self.linear_of(self.natural(params), setting) if self.facts.linear else None
-
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and intercepts from natural parameters, for a linear family."""
         return natural, np.zeros(len(natural))
@@ -572,56 +420,8 @@ class Family:
         """Return the (features x parts) basis of natural parameters for linear weights; None for the identity."""
         return None
 
-    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return means (groups x columns) and covariances (groups x columns x columns) of normal columns, else None."""
-        return None
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return the log-density in every group, up to terms common to all groups, as a formula.
-
-        The formula uses no special functions, because exports run without NumPy. The result is None if there is no such
-        formula. A single column is present, unless the formula looks up a category; of several columns, each may be
-        missing. `sizes` holds their numbers of categories. By default it is that of features times natural parameters.
-        """
-        if not self.is_product(params):
-            return None
-        return self.weighted_formula(self.natural(params), Setting(), keys, sizes)
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         """Return its features times (groups x features) weights as a formula, or None."""
-        return None
-
-    # -- surprise, from private parameters
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """Return the entropy in every group; for a block, that of the columns that are present."""
-        return self.entropy(self.public(params, setting))
-
-    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """Return which cells are evidence; None if a row holds several."""
-        return None if self.alone else np.asarray(~np.isnan(column))
-
-    def present(self, column: np.ndarray) -> np.ndarray:
-        """Return which cells of a block are present, of shape (rows, columns)."""
-        return np.asarray(~np.isnan(column))
-
-    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """Return the number of counts or words in each row, which is not modelled."""
-        return np.ravel(self.features(column, setting).sum(axis=1)).astype(np.float64)
-
-    def surprise_by_column(
-        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
-    ) -> np.ndarray | None:
-        """Return the (rows x columns) surprise of a block in excess of its entropy; None if it cannot be divided.
-
-        The density is averaged over the groups by `members`, the entropy by `expected`.
-        """
-        return None
-
-    # -- words
-
-    def words_of(self, setting: Setting) -> WordFigures | None:
-        """Return the statistics of the words in a column of text; None for other families."""
         return None
 
     def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How) -> tuple[Params, np.ndarray] | None:
@@ -674,7 +474,7 @@ class Family:
 
     def check_params(self, params: Params) -> str | None:
         """Return a description of what is wrong with these parameters, or None."""
-        return answers.senseless(self.chart, params)
+        return learning.senseless(self.chart, params)
 
     def check_hyper(self, hyper: Hyper) -> str | None:
         """Return a description of what is wrong with prior parameters from a file, or None."""

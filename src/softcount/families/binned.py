@@ -16,7 +16,16 @@ from softcount.densities.kernels import WeightedPoints
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import estimate_shares, prior_counts, shares_evidence, top_levels
-from softcount.families.point_counts import PointCounts, between, ends_of, per_cell, place_of, seen_points, steady
+from softcount.families.point_counts import (
+    CellsDensity,
+    PointCounts,
+    between,
+    ends_of,
+    per_cell,
+    place_of,
+    seen_points,
+    steady,
+)
 from softcount.families.setting import FEW_ROWS, Facts, How, Hyper, NumberFacts, Params, Setting
 from softcount.table.discretise import class_places, interval_names, interval_places
 
@@ -135,6 +144,18 @@ MOST_NAMED = 8
 """Number of cut points that a note names."""
 
 
+class CutDensity(CellsDensity):
+    """Shares of intervals, each divided into cells."""
+
+    def describe(self) -> list[str]:
+        if len(self.own["edges"][0]) < 2:
+            return ["nothing known"] * len(self.own["edges"])
+        intervals = {"interval": self.own["interval"][0]} if "interval" in self.own else {}
+        edges = cuts_of(self.own["edges"][0], intervals.get("interval")).tolist()
+        names = [f"{name}:" for name in interval_names(edges, self.setting.written)]
+        return [top_levels(row, names) for row in _sum_intervals(self.own["probability"], intervals)]
+
+
 @register
 class Cut(BinnedCounts, Struct, frozen=True):
     """Numbers discretised into intervals, which are found by their class shares.
@@ -182,6 +203,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
     intervals: int = 10
 
     name = "cut"
+    _density = CutDensity
 
     def __post_init__(self) -> None:
         if self.rule not in (*BY_CLASS, *BY_ROWS):
@@ -270,14 +292,6 @@ class Cut(BinnedCounts, Struct, frozen=True):
         named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
         more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
         return f"cut into {len(inner) + 1} intervals at {named}{more}"
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        if len(params["edges"][0]) < 2:
-            return ["nothing known"] * len(params["edges"])
-        intervals = {"interval": params["interval"][0]} if "interval" in params else {}
-        edges = cuts_of(params["edges"][0], intervals.get("interval")).tolist()
-        names = [f"{name}:" for name in interval_names(edges, setting.written)]
-        return [top_levels(row, names) for row in _sum_intervals(params["probability"], intervals)]
 
 
 def cuts_of(edges: np.ndarray, interval: np.ndarray | None) -> np.ndarray:

@@ -14,8 +14,8 @@ from softcount.core.formulas import Formula, Keys, LevelCode, LookUp, Sizes, cla
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of, log_rising
 from softcount.errors import DataError
-from softcount.families.answers import Columns, Rng
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
+from softcount.families.density import Columns, Density, Rng
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting, given_shares
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
@@ -90,10 +90,28 @@ def shares_evidence(counts: np.ndarray, alpha: np.ndarray) -> float:
     return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
 
 
+class SharesDensity(Density):
+    """Probabilities of categories, words or columns: `probability`, which sums to one along the last axis."""
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        return np.asarray(-xlogy(self.own["probability"], self.own["probability"]).sum(axis=-1))
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        return divergence_of_shares(self.own["probability"], shares)
+
+    def describe(self) -> list[str]:
+        return [top_levels(row, self.setting.levels) for row in self.own["probability"]]
+
+    def typical(self) -> list[Any]:
+        levels = self.setting.levels
+        return [levels[at] if levels else None for at in self.own["probability"].argmax(axis=1)]
+
+
 class Shares(Family):
     """Base of families whose `probability` is shares of categories along the last axis, with prior counts `alpha`."""
 
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    _density = SharesDensity
 
     def tally(self, stats: Twofold) -> np.ndarray:
         """Return the counts from which the shares are estimated."""
@@ -128,21 +146,47 @@ class Shares(Family):
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         return Dirichlet(self.tally(stats) + self.prior_tally(hyper, "mean"))
 
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [top_levels(row, setting.levels) for row in params["probability"]]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        return divergence_of_shares(params["probability"], shares)
-
-    def entropy(self, params: Params) -> np.ndarray:
-        return np.asarray(-xlogy(params["probability"], params["probability"]).sum(axis=-1))
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        levels = setting.levels
-        return [levels[at] if levels else None for at in params["probability"].argmax(axis=1)]
-
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         return move_levels(stats, self.node_key(old), old.levels, new.levels)
+
+
+class CategoricalDensity(SharesDensity):
+    """Probabilities of categories, looked up by code: 0 is missing, 1 the first category, the last an unseen one."""
+
+    @property
+    def is_product(self) -> bool:
+        """False: probabilities are looked up, because 0 times minus infinity is not a number."""
+        return False
+
+    def table(self) -> np.ndarray:
+        """Return log-probabilities by code."""
+        known, unseen = self.family.natural(self.own), self.own["unseen"]
+        last = np.where(unseen > 0, log_of(unseen), 0.0)
+        return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        return np.asarray(self.table().T[column])
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Return a look-up by code: a missing cell first, then the categories, an unseen category last."""
+        return LookUp(LevelCode(keys[0], sizes[0]), clamp(self.table().T))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw codes of categories."""
+        edges = np.cumsum(self.own["probability"], axis=1)[groups]
+        return np.asarray((rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1)
+
+    def draw_columns(self, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None) -> Columns:
+        return [[self.setting.levels[code - 1] for code in self.draw(groups, rng)]]
+
+    def fill(self, weights: np.ndarray, cells: np.ndarray, want: int) -> Any:
+        best = (weights @ self.own["probability"]).argmax(axis=-1)
+        return np.array(self.setting.levels, dtype=object)[best]
+
+    def there(self, column: np.ndarray) -> np.ndarray | None:
+        """Return which cells are evidence. An unseen category is, if some mass is reserved for it."""
+        kept = (self.own["unseen"] > 0).any()
+        return column > 0 if kept else (column > 0) & (column <= len(self.setting.levels))
 
 
 @register
@@ -175,6 +219,7 @@ class Categorical(Shares, Struct, frozen=True):
     """
 
     name = "categorical"
+    _density = CategoricalDensity
     kind = Kind.CATEGORICAL
     facts = Facts(stack="codes", linear=True)
 
@@ -194,28 +239,11 @@ class Categorical(Shares, Struct, frozen=True):
     def observed(self, stats: np.ndarray) -> float | None:
         return float(stats.sum())
 
-    def is_product(self, params: Params) -> bool:
-        """Return False: probabilities are looked up, because 0 times minus infinity is not a number."""
-        return False
-
     def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
         return {"probability": given_shares(self, values, setting, groups), "unseen": np.zeros(groups)}
 
     def natural(self, params: Params) -> np.ndarray:
         return log_of(params["probability"])
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return np.asarray(self.table(params).T[column])
-
-    def table(self, params: Params) -> np.ndarray:
-        known, unseen = self.natural(params), params["unseen"]
-        last = np.where(unseen > 0, log_of(unseen), 0.0)
-        return np.concatenate([np.zeros_like(last)[..., None], known, last[..., None]], axis=-1)
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw codes of categories, 1 for the first."""
-        edges = np.cumsum(params["probability"], axis=1)[groups]
-        return np.asarray((rng.random(len(groups))[:, None] * edges[:, -1:] >= edges).sum(axis=1) + 1)
 
     def check_params(self, params: Params) -> str | None:
         unseen = params.get("unseen", np.zeros(1))
@@ -227,15 +255,6 @@ class Categorical(Shares, Struct, frozen=True):
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
         return setting.levels
 
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        return [[setting.levels[code - 1] for code in self.draw(params, groups, rng)]]
-
-    def fill(self, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int) -> Any:
-        best = (weights @ params["probability"]).argmax(axis=-1)
-        return np.array(setting.levels, dtype=object)[best]
-
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         """Return one feature for each category; for a 0/1 column, its value."""
         if setting.levels in ((0, 1), (False, True)):
@@ -246,17 +265,8 @@ class Categorical(Shares, Struct, frozen=True):
         """Return the basis (presence, value) for a 0/1 column, else None."""
         return np.array([[1.0, 0.0], [1.0, 1.0]]) if setting.levels in ((0, 1), (False, True)) else None
 
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return a look-up by code: a missing cell first, then the categories, an unseen category last."""
-        return LookUp(LevelCode(keys[0], sizes[0]), clamp(self.table(params).T))
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return LookUp(LevelCode(keys[0], sizes[0]), clamp(np.pad(weights, ((0, 0), (1, 1))).T))
-
-    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        """Return which cells are evidence. An unseen category is, if some mass is reserved for it."""
-        kept = (params["unseen"] > 0).any()
-        return column > 0 if kept else (column > 0) & (column <= len(setting.levels))
 
     # -- in files
 
@@ -358,6 +368,15 @@ MOST_GROUPS = 3
 """Number of groups that a note names."""
 
 
+class GroupedDensity(CategoricalDensity):
+    """Probabilities of categories in groups."""
+
+    def describe(self) -> list[str]:
+        group, shares = self.own["group"][0], self.own["probability"]
+        names = [f"({name})" for name in group_names(group, self.setting.levels, shares.sum(axis=0))]
+        return [top_levels(row, names) for row in shares @ _members(group)]
+
+
 @register
 class Grouped(Categorical, frozen=True):
     """Many categories in a few groups, which are found by their class shares.
@@ -392,6 +411,7 @@ class Grouped(Categorical, frozen=True):
     """
 
     name = "grouped"
+    _density = GroupedDensity
     facts = Facts(stack="codes", side_by_side=False, needs_classes=True, linear=True)
     slope = Family.slope
     posterior = Family.posterior
@@ -440,11 +460,6 @@ class Grouped(Categorical, frozen=True):
         more = f" and {len(names) - MOST_GROUPS} more" if len(names) > MOST_GROUPS else ""
         named = ", ".join(f"({name})" for name in names[:MOST_GROUPS])
         return f"{len(setting.levels)} levels in {len(names)} groups: {named}{more}"
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        group = params["group"][0]
-        names = [f"({name})" for name in group_names(group, setting.levels, params["probability"].sum(axis=0))]
-        return [top_levels(row, names) for row in params["probability"] @ _members(group)]
 
     def check_params(self, params: Params) -> str | None:
         return _no_groups(params["group"]) or Categorical.check_params(self, params)

@@ -11,9 +11,10 @@ from msgspec import Struct
 from softcount.core.counts import Twofold, stack
 from softcount.core.formulas import Cell, Choose, Compare, Formula, Keys, Sizes, formula, log
 from softcount.core.lazy import gammainc, gammaincc
-from softcount.core.special import LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
+from softcount.core.special import HALF_LOG_2PI, LOG_2, excess, gap, height, log_integral, log_twofold, shape_of
 from softcount.families.base import Family, register, scalar_prior, write_number
-from softcount.families.normal import HALF_LOG_2PI, LOOSE
+from softcount.families.density import Density
+from softcount.families.normal import LOOSE
 from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Kind
 
@@ -21,6 +22,56 @@ NARROWEST = 1e12
 """Largest shape: a relative deviation of one in a million, below which rows are taken as equal."""
 
 SERIES = (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11, 1 / 13, 1 / 15)
+
+
+class GammaDensity(Density):
+    """A gamma density with the parameters `mean` and `shape`."""
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        """Score centred on each group's mean: log gamma(1e12) alone would be off by 0.004."""
+        mean, shape, x = self.params["mean"], self.params["shape"], column[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scored = height(shape) - HALF_LOG_2PI - shape * excess(x, mean)
+        return np.where(np.isnan(x), 0.0, scored)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Return the formula, with x / mean - 1 - log(x / mean) by a series near the mean."""
+        x, mean, shape = Cell(keys[0]), formula(self.params["mean"]), self.params["shape"]
+        apart = (x - mean) / mean
+        s = apart / (apart + 2.0)
+        square, rest = s * s, formula(SERIES[-1])
+        for term in SERIES[-2::-1]:
+            rest = square * rest + term
+        near = apart * s - s * square * rest * 2.0
+        is_near = (Compare("<", apart, formula(0.125)), Compare("<", formula(-0.125), apart))
+        return formula(height(shape)) - Choose(is_near, near, apart - log(x / mean)) * formula(shape)
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        shape = self.params["shape"][groups]
+        return np.asarray(rng.gamma(shape, 1.0) / shape * self.params["mean"][groups])
+
+    def describe(self) -> list[str]:
+        each = zip(self.params["mean"], self.params["shape"], strict=True)
+        return [f"mean {write_number(self.setting, m, f'{m:.4g}')}, shape {k:.3g}" for m, k in each]
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        """Return the divergence from the gamma with the mean and the mean logarithm of all groups together."""
+        mean, shape = self.params["mean"], self.params["shape"]
+        middle = shares @ mean
+        off = excess(mean, middle) + gap(shape)
+        whole = shape_of(shares @ off)
+        return np.asarray(height(shape) - shape * gap(shape) - height(whole) + whole * off)
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        shape = self.params["shape"]
+        return np.asarray(HALF_LOG_2PI - height(shape) + (shape - 1.0) * gap(shape) + np.log(self.params["mean"]))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.params["mean"], self.params["mean"] / self.params["shape"] * self.params["mean"]
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        tail = gammaincc if above else gammainc
+        return np.asarray(tail(self.params["shape"], self.params["shape"] * max(x, 0.0) / self.params["mean"]))
 
 
 @register
@@ -57,6 +108,7 @@ class Gamma(Family, Struct, frozen=True):
     """
 
     name = "gamma"
+    _density = GammaDensity
     _n_features = 3
     kind = Kind.POSITIVE
     facts = Facts(has_products=False, rows_first=True, spread_parameters=("shape",))
@@ -130,25 +182,6 @@ class Gamma(Family, Struct, frozen=True):
     def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
         return params["shape"] >= hyper["top"]
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """Score centred on each group's mean: log gamma(1e12) alone would be off by 0.004."""
-        mean, shape, x = params["mean"], params["shape"], column[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):
-            scored = height(shape) - HALF_LOG_2PI - shape * excess(x, mean)
-        return np.where(np.isnan(x), 0.0, scored)
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return the formula, with x / mean - 1 - log(x / mean) by a series near the mean."""
-        x, mean, shape = Cell(keys[0]), formula(params["mean"]), params["shape"]
-        apart = (x - mean) / mean
-        s = apart / (apart + 2.0)
-        square, rest = s * s, formula(SERIES[-1])
-        for term in SERIES[-2::-1]:
-            rest = square * rest + term
-        near = apart * s - s * square * rest * 2.0
-        is_near = (Compare("<", apart, formula(0.125)), Compare("<", formula(-0.125), apart))
-        return formula(height(shape)) - Choose(is_near, near, apart - log(x / mean)) * formula(shape)
-
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, apart = _moments(stats)
         shape = params["shape"]
@@ -200,33 +233,6 @@ class Gamma(Family, Struct, frozen=True):
     def private(self, params: Params, setting: Setting) -> Params:
         mean, shape = np.asarray(params["mean"], float), np.asarray(params["shape"], float)
         return {"mean": np.ldexp(mean, -_power(setting)), "shape": shape}
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        shape = params["shape"][groups]
-        return np.asarray(rng.gamma(shape, 1.0) / shape * params["mean"][groups])
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        each = zip(params["mean"], params["shape"], strict=True)
-        return [f"mean {write_number(setting, m, f'{m:.4g}')}, shape {k:.3g}" for m, k in each]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Return the divergence from the gamma with the mean and the mean logarithm of all groups together."""
-        mean, shape = params["mean"], params["shape"]
-        middle = shares @ mean
-        off = excess(mean, middle) + gap(shape)
-        whole = shape_of(shares @ off)
-        return np.asarray(height(shape) - shape * gap(shape) - height(whole) + whole * off)
-
-    def entropy(self, params: Params) -> np.ndarray:
-        shape = params["shape"]
-        return np.asarray(HALF_LOG_2PI - height(shape) + (shape - 1.0) * gap(shape) + np.log(params["mean"]))
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        return params["mean"], params["mean"] / params["shape"] * params["mean"]
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        tail = gammaincc if above else gammainc
-        return np.asarray(tail(params["shape"], params["shape"] * max(x, 0.0) / params["mean"]))
 
 
 def _power(setting: Setting) -> int:

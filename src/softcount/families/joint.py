@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -16,15 +16,69 @@ from softcount.core.formulas import CombinedCode, Formula, Keys, LevelCode, Look
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
 from softcount.errors import DataError, ModelFileError, ResourceError
-from softcount.families.answers import Columns, Rng, draw_one_by_one
 from softcount.families.base import Family, register
-from softcount.families.categorical import Categorical, concentration, estimate_shares, prior_counts
+from softcount.families.categorical import Categorical, CategoricalDensity, concentration, estimate_shares, prior_counts
+from softcount.families.density import Columns, Density, Rng
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
 from softcount.table.schema import Field, Key
 
 MOST_CELLS = 20_000_000
 STEPS = 500
+
+
+class JointDensity(CategoricalDensity):
+    """A probability for every combination of categories."""
+
+    family: Joint
+
+    def table(self) -> np.ndarray:
+        """Return log-probabilities by the code of a pattern."""
+        shares, shape = self.own["probability"], self.family.shape
+        full = add_missing_level(shares.reshape(*shares.shape[:-1], *shape), len(shape))
+        full = full.reshape(*shares.shape[:-1], -1)
+        full[..., 0] = 1.0
+        flat = log_of(full)
+        return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Return a look-up by the codes of the columns, the last changing fastest; an unseen category is missing."""
+        code = CombinedCode(tuple(map(LevelCode, keys, sizes)), tuple(size + 1 for size in self.family.shape))
+        return LookUp(code, clamp(self.table()[..., :-1].T))
+
+    def conditional(self, cells: np.ndarray, want: int) -> Density:
+        table = self.own["probability"].reshape(-1, *self.family.shape)
+        for axis in range(table.ndim - 1, 0, -1):
+            code = int(cells[axis - 1])
+            if axis - 1 == want:
+                continue
+            known = 1 <= code <= table.shape[axis]
+            table = table.take(code - 1, axis) if known else table.sum(axis=axis)
+        total = table.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / table.shape[1])
+        return Categorical().density({"probability": shares}, Setting(levels=self.setting.levels_of_column(want)))
+
+    def draw_columns(self, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None) -> Columns:
+        columns = range(len(self.family.shape))
+        if cells is None:
+            drawn: Any = [self.setting.levels[code - 1] for code in self.draw(groups, rng)]
+            return [[level[want] for level in drawn] for want in columns]
+        codes = self._draw_one_by_one(groups, rng, cells).astype(np.int64)
+        levels = [self.setting.levels_of_column(want) for want in columns]
+        known = ~np.isnan(cells)
+        return [[] if known[j] else [levels[j][code - 1] for code in part] for j, part in enumerate(codes.T)]
+
+    fill = Density.fill
+    there = Density.there
+
+    def present(self, column: np.ndarray) -> np.ndarray:
+        return self.family.present(column)
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        gone = () if present is None else tuple(1 + j for j in np.flatnonzero(~present))
+        table = self.own["probability"].reshape(-1, *self.family.shape).sum(axis=gone)
+        shares = table.reshape(len(table), -1)
+        return np.asarray(-xlogy(shares, shares).sum(axis=-1))
 
 
 @register
@@ -38,6 +92,7 @@ class Joint(Categorical, frozen=True):
     shape: tuple[int, ...] = ()
 
     name = "joint"
+    _density = JointDensity
     block = True
     facts = Facts(stack="joint", needs_levels=True)
 
@@ -73,6 +128,10 @@ class Joint(Categorical, frozen=True):
             combined = combined * np.int32(m + 1) + np.where(column > m, 0, column).astype(np.int32)
         return combined
 
+    def present(self, column: np.ndarray) -> np.ndarray:
+        """Return which (rows x columns) cells a pattern has."""
+        return np.stack(np.unravel_index(column, [m + 1 for m in self.shape]), axis=1) > 0
+
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         """Return prior counts of every combination of categories; patterns with a missing cell have none."""
         return {"alpha": concentration(prior, self, setting, prod(self.shape))}
@@ -93,24 +152,12 @@ class Joint(Categorical, frozen=True):
         shares = estimate_shares(rows.complete, hyper["alpha"], how, self.name) if plain else rows.shares()
         return {"probability": shares, "unseen": np.zeros(shares.shape[:-1])}
 
-    def table(self, params: Params) -> np.ndarray:
-        shares = params["probability"]
-        full = add_missing_level(shares.reshape(*shares.shape[:-1], *self.shape), len(self.shape))
-        full = full.reshape(*shares.shape[:-1], -1)
-        full[..., 0] = 1.0
-        flat = log_of(full)
-        return np.concatenate([flat, np.zeros((*flat.shape[:-1], 1))], axis=-1)
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return a look-up by the codes of the columns, the last changing fastest; an unseen category is missing."""
-        code = CombinedCode(tuple(map(LevelCode, keys, sizes)), tuple(size + 1 for size in self.shape))
-        return LookUp(code, clamp(self.table(params)[..., :-1].T))
-
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(self.width(setting))).astype(np.float64))
 
     def completed(self, stats: Twofold, params: Params) -> float:
-        return float(xlogy(stats.value, np.exp(self.table(params)[..., :-1])).sum())
+        table = JointDensity(self, params, Setting()).table()
+        return float(xlogy(stats.value, np.exp(table[..., :-1])).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
         rows, shares = self._rows(stats, hyper, how), params["probability"]
@@ -144,47 +191,8 @@ class Joint(Categorical, frozen=True):
             raise ModelFileError(f"the levels of {self.name} are not those of its columns {[x.key for x in specs]}.")
         return {"levels": every}
 
-    def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
-        if want is None:
-            return setting.levels
-        step = prod(self.shape[want + 1 :])
-        return [cast("tuple[object, ...]", setting.levels[i * step])[want] for i in range(self.shape[want])]
-
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        table = params["probability"].reshape(-1, *self.shape)
-        for axis in range(table.ndim - 1, 0, -1):
-            code = int(cells[axis - 1])
-            if axis - 1 == want:
-                continue
-            known = 1 <= code <= table.shape[axis]
-            table = table.take(code - 1, axis) if known else table.sum(axis=axis)
-        total = table.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / table.shape[1])
-        return Categorical(), {"probability": shares}
-
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        if cells is None:
-            drawn: Any = [setting.levels[code - 1] for code in self.draw(params, groups, rng)]
-            return [[level[want] for level in drawn] for want in range(len(self.shape))]
-        codes = draw_one_by_one(self, params, setting, groups, rng, cells).astype(np.int64)
-        levels: list[Any] = [self.levels_of(setting, want) for want in range(len(self.shape))]
-        known = ~np.isnan(cells)
-        return [[] if known[j] else [levels[j][code - 1] for code in part] for j, part in enumerate(codes.T)]
-
-    fill = Family.fill
     observed = Family.observed
-    there = Family.there
     weighted_formula = Family.weighted_formula
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        gone = () if present is None else tuple(1 + j for j in np.flatnonzero(~present))
-        table = params["probability"].reshape(-1, *self.shape).sum(axis=gone)
-        return self.entropy({"probability": table.reshape(len(table), -1)})
-
-    def present(self, column: np.ndarray) -> np.ndarray:
-        return np.stack(np.unravel_index(column, [m + 1 for m in self.shape]), axis=1) > 0
 
 
 def _axes(setting: Setting) -> list[list[object]]:

@@ -14,7 +14,7 @@ from softcount.core.counts import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.point_counts import PointCounts, ends_of, place_within, seen_points, steady
+from softcount.families.point_counts import CellsDensity, PointCounts, ends_of, place_within, seen_points, steady
 from softcount.families.setting import FEW_ROWS, How, Hyper, NumberFacts, Params, Setting
 
 AUTO = "auto"
@@ -188,7 +188,7 @@ class Kernel(PointCounts, Struct, frozen=True):
         params, widths = self.estimate(stats, hyper, "mean"), np.diff(hyper["edges"])
         rows, weight = counts.sum(axis=1, keepdims=True), float(hyper["alpha"].sum())
         own = float(named_kernel(self.kernel).pdf(np.zeros(1))[0]) / params["bandwidth"][:, None]
-        density = np.exp(self.log_density(hyper["points"], params).T) * (rows + weight)
+        density = np.exp(CellsDensity(self, params, Setting()).score(hyper["points"]).T) * (rows + weight)
         without = np.maximum(density - own, (hyper["alpha"] / widths)[place]) / np.maximum(rows + weight - 1.0, 1e-300)
         return float((counts * np.log(np.maximum(without, 1e-300))).sum())
 

@@ -10,15 +10,39 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core.counts import Twofold
+from softcount.core.special import HALF_LOG_2PI
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
+from softcount.families.density import Density
 from softcount.families.multinormal import Multinormal, block_moments
-from softcount.families.normal import HALF_LOG_2PI, scale_evidence
+from softcount.families.normal import scale_evidence
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Field, Key, Kind
 
 FLAT = 1e-13
 """Share of the total variation below which numbers count as constant along a direction, which gets no coefficient."""
+
+
+class LinearDensity(Density):
+    """A normal around a line in other numbers."""
+
+    family: Linear
+
+    def regression(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return intercepts, coefficients (groups x numeric parents) and residual variances, in counting units."""
+        return self.own["line"][:, 0], self.own["line"][:, 1:], self.own["variance"]
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy given its parents."""
+        return np.asarray(HALF_LOG_2PI + 0.5 + 0.5 * np.log(self.own["variance"]) - np.log(self.setting.scale[0]))
+
+    def describe(self) -> list[str]:
+        lines, names = [], self.family.parents
+        each = (self.params[name] for name in ("intercept", "coefficients", "variance"))
+        for start, slopes, variance in zip(*each, strict=True):
+            terms = [f"{format_number(slope, 4)} {parent}" for slope, parent in zip(slopes, names, strict=True)]
+            lines.append(f"{' + '.join([format_number(start, 4), *terms])}, sd {format_number(np.sqrt(variance), 3)}")
+        return lines
 
 
 @register
@@ -43,6 +67,7 @@ class Linear(Family, Struct, frozen=True):
     parents: tuple[Key, ...] = ()
 
     name = "linear"
+    _density = LinearDensity
     kind = Kind.REAL
     facts = Facts(exact=False, has_products=False, rows_first=True, joins_numbers=True, spread_parameters=("variance",))
     alone = True
@@ -147,15 +172,6 @@ class Linear(Family, Struct, frozen=True):
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return float(stats.value[:, 0].sum() * np.log(setting.scale[0]))
 
-    # -- answers
-
-    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return params["line"][:, 0], params["line"][:, 1:], params["variance"]
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """Return the entropy given its parents."""
-        return np.asarray(HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"]) - np.log(setting.scale[0]))
-
     def public(self, params: Params, setting: Setting) -> Params:
         unit, anchor = setting.scale, setting.anchor
         slopes = params["line"][:, 1:] * (unit[1:] / unit[0])
@@ -175,15 +191,6 @@ class Linear(Family, Struct, frozen=True):
         start = (start - (anchor[0] - slopes @ anchor[1:])) * unit[0]
         line = np.concatenate([start[:, None], slopes * (unit[0] / unit[1:])], axis=1)
         return {"line": line, "variance": np.asarray(params["variance"], float) * unit[0] ** 2}
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        lines = []
-        for start, slopes, variance in zip(
-            params["intercept"], params["coefficients"], params["variance"], strict=True
-        ):
-            terms = [f"{format_number(slope, 4)} {parent}" for slope, parent in zip(slopes, self.parents, strict=True)]
-            lines.append(f"{' + '.join([format_number(start, 4), *terms])}, sd {format_number(np.sqrt(variance), 3)}")
-        return lines
 
 
 def _prior_rows(hyper: Hyper, how: How) -> float:

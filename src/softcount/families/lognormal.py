@@ -2,15 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
 from softcount.core.counts import Twofold
+from softcount.core.formulas import Cell, Formula, Keys, Sizes, log
 from softcount.families.base import Family, register, write_number
-from softcount.families.normal import Normal
+from softcount.families.density import Density
+from softcount.families.normal import BellDensity, Normal
 from softcount.families.setting import Params, Setting
 from softcount.table.schema import Kind
+
+
+class LogNormalDensity(Density):
+    """The density of numbers whose logarithms have the density `logs`."""
+
+    family: LogNormal
+
+    @cached_property
+    def logs(self) -> BellDensity:
+        return cast("BellDensity", Normal.density(self.family, self.own, self.setting))
+
+    @property
+    def params(self) -> Params:
+        return self.logs.params
+
+    @property
+    def is_product(self) -> bool:
+        return False
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        return self.logs.score(np.log(column))
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        return self.logs.cdf(np.log(x), above) if x > 0 else np.full(self.groups, float(above))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(np.exp(self.logs.draw(groups, rng)))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        mean, variance = self.params["mean"], self.params["variance"]
+        with np.errstate(over="ignore"):
+            return np.exp(mean + variance / 2), np.expm1(variance) * np.exp(2 * mean + variance)
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        return self.logs.entropy() + self.params["mean"]
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        return self.logs.divergence(shares)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        return self.logs.formula_of(log(Cell(keys[0])))
+
+    def describe(self) -> list[str]:
+        each = zip(self.typical(), np.exp(np.sqrt(self.params["variance"])), strict=True)
+        return [f"median {write_number(self.setting, m, f'{m:.4g}')}, x/÷ {s:.3g}" for m, s in each]
+
+    def typical(self) -> list[Any]:
+        return list(np.exp(self.params["mean"]).tolist())
 
 
 @register
@@ -48,6 +99,8 @@ class LogNormal(Normal, frozen=True):
     """
 
     name = "lognormal"
+    _density = LogNormalDensity
+    density = Family.density
     kind = Kind.POSITIVE
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
@@ -59,31 +112,3 @@ class LogNormal(Normal, frozen=True):
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         """Return the part due to the unit of the logarithm and to that of the numbers, which the anchor holds."""
         return Normal.log_unit(self, stats, setting) - float(stats.value[..., 0].sum() * setting.anchor[0])
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return np.asarray(np.exp(Normal.draw(self, params, groups, rng)))
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        middle, spread = np.exp(params["mean"]), np.exp(np.sqrt(params["variance"]))
-        return [
-            f"median {write_number(setting, m, f'{m:.4g}')}, x/÷ {s:.3g}" for m, s in zip(middle, spread, strict=True)
-        ]
-
-    def entropy(self, params: Params) -> np.ndarray:
-        return Normal.entropy(self, params) + params["mean"]
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        mean, variance = params["mean"], params["variance"]
-        with np.errstate(over="ignore"):
-            return np.exp(mean + variance / 2), np.expm1(variance) * np.exp(2 * mean + variance)
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        return Normal.cdf(self, params, np.log(x), above) if x > 0 else np.full(len(params["mean"]), float(above))
-
-    # -- answers
-
-    average_surprise = Family.average_surprise
-    linear = Family.linear
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        return list(np.exp(params["mean"]).tolist())

@@ -13,11 +13,11 @@ from softcount.core.formulas import CLAMPED
 from softcount.core.lazy import entr, gammaln
 from softcount.core.special import log_of, log_rising
 from softcount.errors import DataError, ModelFileError
-from softcount.families.answers import Columns, Rng
 from softcount.families.base import register, scalar_prior
 from softcount.families.categorical import Shares, estimate_shares, prior_counts
+from softcount.families.density import Columns, Rng
 from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
-from softcount.families.text import Bags, WordFigures, usual_lengths
+from softcount.families.text import Bags, BagsDensity, usual_lengths
 from softcount.table.schema import Field, Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
@@ -26,6 +26,83 @@ LONGEST = 8
 """Largest order."""
 WORDS = r"\S+"
 """Pattern of a step if text is read as words."""
+
+
+class MarkovDensity(BagsDensity):
+    """Transitions, whose probabilities are (groups x contexts x steps)."""
+
+    family: Markov
+
+    def score(self, column: Any) -> np.ndarray:
+        if "alpha" not in self.own:
+            return super().score(column)
+        from scipy import sparse
+
+        alpha, steps = self.own["alpha"], self.own["alpha"].shape[2]
+        cells = column[:, 1:].tocoo()
+        flat = alpha.reshape(len(alpha), -1)
+        shape = (column.shape[0], alpha.shape[1])
+        contexts = sparse.csr_matrix((cells.data, (cells.row, cells.col // steps)), shape=shape).tocoo()
+        out = np.empty((column.shape[0], len(alpha)))
+        for g, own in enumerate(flat):
+            met = np.asarray(log_rising(own[cells.col], cells.data))
+            seen = np.asarray(log_rising(alpha[g].sum(axis=-1)[contexts.col], contexts.data))
+            out[:, g] = np.bincount(cells.row, met, len(out)) - np.bincount(contexts.row, seen, len(out))
+        return out
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        """Return the divergence of a sequence of typical length, with the contexts as frequent as in the group."""
+        table, often = self.own["probability"], self._often
+        whole = np.tensordot(shares, often[:, :, None] * table, 1)
+        whole = whole / np.maximum(whole.sum(axis=-1, keepdims=True), SMALLEST)
+        own, all_of = (np.log(np.where(part > 0, part, 1.0)) for part in (table, whole))
+        nats = (often[:, :, None] * table * (own - all_of)).sum(axis=(1, 2))
+        return np.asarray(self.own.get("length", np.ones(len(table))) * nats)
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy of one step: the length of a sequence is not modelled."""
+        return np.asarray((self._often * entr(self.own["probability"]).sum(axis=-1)).sum(axis=-1))
+
+    @property
+    def _often(self) -> np.ndarray:
+        """The (groups x contexts) share of each context; equal shares if no sequences were counted."""
+        table = self.own["probability"]
+        return self.own.get("often", np.full(table.shape[:2], 1.0 / max(table.shape[1], 1)))
+
+    def draw_columns(self, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None) -> Columns:
+        """Draw sequences as text, with lengths typical of their group."""
+        symbols = symbols_in([str(word) for word in self.setting.levels])
+        if not symbols:
+            return [["" for _ in groups]]
+        steps, words = len(symbols), [str(word) for word in self.setting.levels]
+        # By context: its position, and the steps that may follow.
+        after: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+        for at in range(0, len(words), steps):
+            block = [word.split(TO) for word in words[at : at + steps]]
+            after[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])
+        edges = np.cumsum(self.own["probability"], axis=-1)
+        lengths = rng.poisson(self.own.get("length", np.ones(len(edges)))[groups])
+        joint = "" if self.family.steps == "characters" and all(len(symbol) == 1 for symbol in symbols) else " "
+        lines = []
+        for g, length in zip(groups, lengths, strict=True):
+            drawn = [""] * self.family.order
+            for _ in range(length):
+                place, names = after[tuple(drawn[-self.family.order :])]
+                own = edges[g, place]
+                at = int(np.searchsorted(own, rng.random() * own[-1], "right"))
+                drawn.append(names[min(at, len(names) - 1)])
+            lines.append(joint.join(drawn[self.family.order :]))
+        return [lines]
+
+    def score_words(self, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return (groups x transitions) contributions to the log-probability of a sequence."""
+        if "alpha" not in self.own:
+            return np.asarray(counts * self.family.natural(self.own)[:, places + 1])
+        alpha, steps = self.own["alpha"], self.own["alpha"].shape[2]
+        flat, totals = alpha.reshape(len(alpha), -1)[:, places], alpha.sum(axis=-1)[:, places // steps]
+        of = np.bincount(places // steps, counts, minlength=alpha.shape[1])[places // steps]
+        each = (gammaln(totals + of) - gammaln(totals)) / np.maximum(of, 1.0)
+        return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
 
 
 @register
@@ -65,7 +142,9 @@ class Markov(Bags, Shares, Struct, frozen=True):
     steps: Literal["characters", "words"] = "characters"
 
     name = "markov"
+    _density = MarkovDensity
     nouns = "sequences", "sequences"
+    model = "markov"
 
     def __post_init__(self) -> None:
         if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LONGEST:
@@ -116,23 +195,6 @@ class Markov(Bags, Shares, Struct, frozen=True):
         logs = np.maximum(log_of(shares), CLAMPED)
         return np.concatenate([np.zeros((len(shares), 1)), logs], axis=1)
 
-    def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:
-        if "alpha" not in params:
-            return np.asarray(column @ self.natural(params).T)
-        from scipy import sparse
-
-        alpha, steps = params["alpha"], params["alpha"].shape[2]
-        cells = column[:, 1:].tocoo()
-        flat = alpha.reshape(len(alpha), -1)
-        shape = (column.shape[0], alpha.shape[1])
-        contexts = sparse.csr_matrix((cells.data, (cells.row, cells.col // steps)), shape=shape).tocoo()
-        out = np.empty((column.shape[0], len(alpha)))
-        for g, own in enumerate(flat):
-            met = np.asarray(log_rising(own[cells.col], cells.data))
-            seen = np.asarray(log_rising(alpha[g].sum(axis=-1)[contexts.col], contexts.data))
-            out[:, g] = np.bincount(cells.row, met, len(out)) - np.bincount(contexts.row, seen, len(out))
-        return out
-
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         return np.asarray(np.sum(Shares.log_prior(self, params, hyper, how), axis=-1))
 
@@ -141,69 +203,9 @@ class Markov(Bags, Shares, Struct, frozen=True):
         steps = max(self._shape(alpha.shape[-1])[1], 1)
         return {"alpha": alpha if alpha.sum() > 0 else np.full_like(alpha, 1.0 / steps)}
 
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Return the divergence of a sequence of typical length, with the contexts as frequent as in the group."""
-        table, often = params["probability"], self._often(params)
-        whole = np.tensordot(shares, often[:, :, None] * table, 1)
-        whole = whole / np.maximum(whole.sum(axis=-1, keepdims=True), SMALLEST)
-        own, all_of = (np.log(np.where(part > 0, part, 1.0)) for part in (table, whole))
-        nats = (often[:, :, None] * table * (own - all_of)).sum(axis=(1, 2))
-        return np.asarray(params.get("length", np.ones(len(table))) * nats)
-
-    def entropy(self, params: Params) -> np.ndarray:
-        """Return the entropy of one step: the length of a sequence is not modelled."""
-        return np.asarray((self._often(params) * entr(params["probability"]).sum(axis=-1)).sum(axis=-1))
-
-    def _often(self, params: Params) -> np.ndarray:
-        """Return the (groups x contexts) share of each context; equal shares if no sequences were counted."""
-        table = params["probability"]
-        return params.get("often", np.full(table.shape[:2], 1.0 / max(table.shape[1], 1)))
-
-    # -- answers
-
     @property
     def title(self) -> str:
         return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
-
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        """Draw sequences as text, with lengths typical of their group."""
-        symbols = symbols_in([str(word) for word in setting.levels])
-        if not symbols:
-            return [["" for _ in groups]]
-        steps, words = len(symbols), [str(word) for word in setting.levels]
-        # By context: its position, and the steps that may follow.
-        after: dict[tuple[str, ...], tuple[int, list[str]]] = {}
-        for at in range(0, len(words), steps):
-            block = [word.split(TO) for word in words[at : at + steps]]
-            after[tuple(block[0][:-1])] = (at // steps, [parts[-1] for parts in block])
-        edges = np.cumsum(params["probability"], axis=-1)
-        lengths = rng.poisson(params.get("length", np.ones(len(edges)))[groups])
-        joint = "" if self.steps == "characters" and all(len(symbol) == 1 for symbol in symbols) else " "
-        lines = []
-        for g, length in zip(groups, lengths, strict=True):
-            drawn = [""] * self.order
-            for _ in range(length):
-                place, names = after[tuple(drawn[-self.order :])]
-                own = edges[g, place]
-                at = int(np.searchsorted(own, rng.random() * own[-1], "right"))
-                drawn.append(names[min(at, len(names) - 1)])
-            lines.append(joint.join(drawn[self.order :]))
-        return [lines]
-
-    def words_of(self, setting: Setting) -> WordFigures | None:
-        return WordFigures(setting.levels, self.name, self, self.score_words)
-
-    def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return (groups x transitions) contributions to the log-probability of a sequence, from private parameters."""
-        if "alpha" not in params:
-            return np.asarray(counts * self.natural(params)[:, places + 1])
-        alpha, steps = params["alpha"], params["alpha"].shape[2]
-        flat, totals = alpha.reshape(len(alpha), -1)[:, places], alpha.sum(axis=-1)[:, places // steps]
-        of = np.bincount(places // steps, counts, minlength=alpha.shape[1])[places // steps]
-        each = (gammaln(totals + of) - gammaln(totals)) / np.maximum(of, 1.0)
-        return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
 
     # -- files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,8 @@ from softcount.core.special import NARROW, least_share, log_of, ndtr, softmax_ro
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.categorical import Categorical, estimate_shares, prior_counts
-from softcount.families.normal import HALF_LOG_2PI, AroundMean, Normal, centred_sums, standardise
+from softcount.families.density import Density
+from softcount.families.normal import AroundMean, Normal, NormalDensity, centred_sums
 from softcount.families.setting import (
     FEW_ROWS,
     SLACK,
@@ -39,6 +41,7 @@ ENOUGH = 1e-3
 """Nats per unit of weight that a step must gain for another step to follow."""
 WITHIN = 0.01
 """Share of a column's variance for the prior row of each of several parts: a part is narrower than the whole."""
+NORMAL = Normal()
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Shares (parts,), means and variances (parts, columns)."""
 
@@ -119,12 +122,113 @@ def _run_em(features: np.ndarray, weights: np.ndarray, members: np.ndarray) -> t
     return height, parts
 
 
-NORMAL = Normal()
 MOST_PARTS = 20
 WORTH_TRYING = (2, 3, 4)
 """Numbers of parts among which the rows choose."""
 USUAL_PARTS = 2
 """Default number of parts if no rows can choose."""
+
+
+class MixedDensity(Density):
+    """A mixture of normals in every group: `bells` has one density per column, over all groups and parts."""
+
+    family: Mixed
+
+    @cached_property
+    def bells(self) -> list[NormalDensity]:
+        wide = self.family._wide(self.own)
+        return [
+            NormalDensity(
+                NORMAL, {name: wide[name][..., j].ravel() for name in ("mean", "variance")}, _unit(self.setting, j)
+            )
+            for j in range(len(self.setting.anchor))
+        ]
+
+    def members(self, rows: np.ndarray) -> np.ndarray:
+        """Return (rows x groups x parts) probabilities of the parts in every group."""
+        joint = self._joint(rows)
+        return softmax_rows(joint.reshape(-1, joint.shape[-1]))[0].reshape(joint.shape)
+
+    def _joint(self, rows: np.ndarray) -> np.ndarray:
+        """Return (rows x groups x parts) logs of share times density."""
+        joint = np.tile(log_of(self.own["share"]), (len(rows), 1, 1))
+        for column, bell in zip(rows.T, self.bells, strict=True):
+            joint += bell.score(column).reshape(joint.shape)
+        return joint
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        rows = _rows(column)
+        joint = self._joint(rows)
+        found = softmax_rows(joint.reshape(-1, joint.shape[-1]))[1].reshape(joint.shape[:2])
+        return np.where(np.isnan(rows).all(axis=1)[:, None], 0.0, found)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        params = self.params
+        off = params["mean"] - x if above else x - params["mean"]
+        return np.asarray((params["share"] * ndtr(off / np.sqrt(params["variance"]))).sum(axis=1))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        params = self.params
+        ends = params["share"].cumsum(axis=1)[:, :-1]
+        part = (rng.random(len(groups))[:, None] > ends[groups]).sum(axis=1)
+        mean, variance = params["mean"][groups, part], params["variance"][groups, part]
+        return np.asarray(rng.normal(mean, np.sqrt(variance)))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        share, mean = self.params["share"], self.params["mean"]
+        middle = (share * mean).sum(axis=1)
+        return middle, (share * (self.params["variance"] + (mean - middle[:, None]) ** 2)).sum(axis=1)
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy, computed in counting units, in which variances do not underflow."""
+        keep = np.ones(len(self.setting.scale), dtype=bool) if present is None else present
+        wide = self.family._wide(self.own)
+        part = {"share": wide["share"], "mean": wide["mean"][..., keep], "variance": wide["variance"][..., keep]}
+        zero, one = np.zeros(int(keep.sum())), np.ones(int(keep.sum()))
+        plain = MixedBlock(self.family.of, self.family.parts).density(part, Setting(anchor=zero, scale=one))
+        return np.asarray(Density.entropy(plain) - np.log(self.setting.scale[keep]).sum())
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        return Density.divergence(self.in_counting_units(), shares)
+
+    def conditional(self, cells: np.ndarray, want: int) -> Density:
+        """Return the mixture of one column, with the shares of parts given the other cells."""
+        if not self.family.block:
+            return self
+        others = np.where(np.arange(len(cells)) == want, np.nan, cells)
+        params = self.params
+        own = {"mean": params["mean"][..., want], "variance": params["variance"][..., want]}
+        single = Mixed(self.family.of, self.family.parts)
+        return single.density({"share": self.members(others[None])[0]} | own, Setting())
+
+    def describe(self) -> list[str]:
+        wide, lines = self.family._wide(self.params), []
+        for shares, means, deviations in zip(wide["share"], wide["mean"], np.sqrt(wide["variance"]), strict=True):
+            parts = []
+            for share, *around in zip(shares, means, deviations, strict=True):
+                each = (
+                    f"{format_number(m, 4, spread=s)} sd {format_number(s, 3)}" for m, s in zip(*around, strict=True)
+                )
+                parts.append(f"{share:.0%} around {', '.join(each)}")
+            lines.append("; ".join(parts))
+        return lines
+
+    def typical(self) -> list[Any]:
+        if not self.family.block:
+            return super().typical()
+        middle = (self.params["share"][..., None] * self.params["mean"]).sum(axis=1)
+        return [tuple(row) for row in middle.tolist()]
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        params = self.params
+        if params["mean"].ndim != 2:
+            return None
+        shares = log_of(params["share"]).T
+        each = zip(params["mean"].T, np.sqrt(params["variance"]).T, shares, strict=True)
+        return log_sum([normal_density(Cell(keys[0]), mean, spread) + share for mean, spread, share in each])
+
+    def present(self, column: np.ndarray) -> np.ndarray:
+        return np.asarray(~np.isnan(_rows(column)))
 
 
 @register
@@ -173,6 +277,7 @@ class Mixed(Family, Struct, frozen=True):
     parts: int | None = None
 
     name = "mixed"
+    _density = MixedDensity
     kind = Kind.REAL
     facts = Facts(
         exact=False, mergeable=False, has_products=False, hidden="are of hidden parts", spread_parameters=("variance",)
@@ -234,7 +339,7 @@ class Mixed(Family, Struct, frozen=True):
         """Return means and variances as (groups x parts x columns)."""
         if params["mean"].ndim > params["share"].ndim:
             return params
-        return params | {name: params[name][..., None] for name in params if name not in ("share", "unit")}
+        return params | {name: params[name][..., None] for name in params if name != "share"}
 
     def _narrow(self, params: Params) -> Params:
         """Remove the axis of the columns if there is one column."""
@@ -282,50 +387,17 @@ class Mixed(Family, Struct, frozen=True):
             share, mean, variance, _ = setting.blank
             which = np.arange(1, groups + 1) if len(share) == groups + 1 else np.zeros(groups, dtype=int)
             start = {"share": share[which], "mean": mean[which], "variance": variance[which]}
-        sharp = self._sharp(start, setting)
-        members = self._members(rows, sharp) * memberships[:, :, None]
+        density = MixedDensity(self, self._narrow(start), setting)
+        members = density.members(rows) * memberships[:, :, None]
         there = ~np.isnan(rows)
         parts = [Twofold.of((members * there.any(axis=1)[:, None, None]).sum(axis=0)).spread(2)]
         for j in range(rows.shape[1]):
             own = members * there[:, j, None, None]
-            z, _ = standardise(np.where(there[:, j], rows[:, j], setting.anchor[j]), _of_column(sharp, j), "variance")
+            z, _ = density.bells[j].standardise(np.where(there[:, j], rows[:, j], setting.anchor[j]))
             off = z.reshape(own.shape) * np.sqrt(start["variance"][..., j])
             parts.append(centred_sums(off, own, start["mean"][..., j]))
         flat = concatenate(parts, axis=2)
         return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
-
-    def _members(self, rows: np.ndarray, params: Params) -> np.ndarray:
-        """Return (rows x groups x parts) probabilities of the parts in every group."""
-        joint = self._joint(rows, params)
-        return softmax_rows(joint.reshape(-1, joint.shape[-1]))[0].reshape(joint.shape)
-
-    def _joint(self, rows: np.ndarray, params: Params) -> np.ndarray:
-        """Return (rows x groups x parts) logs of share times density, from the parameters of `_sharp`."""
-        joint = np.tile(log_of(params["share"]), (len(rows), 1, 1))
-        for j in range(rows.shape[1]):
-            z, log_deviation = standardise(rows[:, j], _of_column(params, j), "variance")
-            scored = np.where(np.isnan(rows[:, j])[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
-            joint += scored.reshape(joint.shape)
-        return joint
-
-    def _sharp(self, private: Params, setting: Setting) -> Params:
-        """Return parameters that keep all digits of rows near a mean that is far away."""
-        own = {name: np.moveaxis(value, -1, 0) for name, value in private.items() if name != "share"}
-        parts = [
-            NORMAL.scorable({name: value[j] for name, value in own.items()}, _unit(setting, j))
-            for j in range(len(setting.anchor))
-        ]
-        kept = {name: np.stack([part[name] for part in parts], axis=-1) for name in parts[0] if name != "unit"}
-        return kept | {"share": private["share"], "unit": setting.scale}
-
-    def scorable(self, params: Params, setting: Setting) -> Params:
-        return self._sharp(self._wide(params), setting)
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        rows = _rows(column)
-        joint = self._joint(rows, self._wide(params))
-        found = softmax_rows(joint.reshape(-1, joint.shape[-1]))[1].reshape(joint.shape[:2])
-        return np.where(np.isnan(rows).all(axis=1)[:, None], 0.0, found)
 
     def observed(self, stats: np.ndarray) -> float | None:
         return None if self.block else float(self._split(Twofold.of(stats))[0].value.sum())
@@ -409,56 +481,6 @@ class Mixed(Family, Struct, frozen=True):
         given = {name: np.asarray(params[name], float) for name in self.chart}
         return self._narrow({"share": given["share"]} | NORMAL.private(self._normals(given), setting))
 
-    # -- answers
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        ends = params["share"].cumsum(axis=1)[:, :-1]
-        part = (rng.random(len(groups))[:, None] > ends[groups]).sum(axis=1)
-        mean, variance = params["mean"][groups, part], params["variance"][groups, part]
-        return np.asarray(rng.normal(mean, np.sqrt(variance)))
-
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        wide = self._wide(params)
-        return self, {"share": wide["share"], "mean": wide["mean"][..., 0], "variance": wide["variance"][..., 0]}
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        wide, lines = self._wide(params), []
-        for shares, means, deviations in zip(wide["share"], wide["mean"], np.sqrt(wide["variance"]), strict=True):
-            parts = []
-            for share, *around in zip(shares, means, deviations, strict=True):
-                each = (
-                    f"{format_number(m, 4, spread=s)} sd {format_number(s, 3)}" for m, s in zip(*around, strict=True)
-                )
-                parts.append(f"{share:.0%} around {', '.join(each)}")
-            lines.append("; ".join(parts))
-        return lines
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        share, mean = params["share"], params["mean"]
-        middle = (share * mean).sum(axis=1)
-        return middle, (share * (params["variance"] + (mean - middle[:, None]) ** 2)).sum(axis=1)
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        off = params["mean"] - x if above else x - params["mean"]
-        return np.asarray((params["share"] * ndtr(off / np.sqrt(params["variance"]))).sum(axis=1))
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        if params["mean"].ndim != 2:
-            return None
-        shares = log_of(params["share"]).T
-        each = zip(params["mean"].T, np.sqrt(params["variance"]).T, shares, strict=True)
-        return log_sum([normal_density(Cell(keys[0]), mean, spread) + share for mean, spread, share in each])
-
-    def present(self, column: np.ndarray) -> np.ndarray:
-        return np.asarray(~np.isnan(_rows(column)))
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """Return the entropy, computed in counting units, in which variances do not underflow."""
-        keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
-        wide = self._wide(params)
-        part = {"share": wide["share"], "mean": wide["mean"][..., keep], "variance": wide["variance"][..., keep]}
-        return np.asarray(MixedBlock(self.of, self.parts).entropy(part) - np.log(setting.scale[keep]).sum())
-
 
 @register
 class MixedBlock(Mixed, frozen=True):
@@ -470,17 +492,6 @@ class MixedBlock(Mixed, frozen=True):
     name = "mixed_block"
     block = True
 
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        middle = (params["share"][..., None] * params["mean"]).sum(axis=1)
-        return [tuple(row) for row in middle.tolist()]
-
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        """Return the mixture of the wanted column, with the shares of parts given the other cells."""
-        others = np.where(np.arange(len(cells)) == want, np.nan, cells)
-        share = self._members(others[None], params)[0]
-        own = {"share": share, "mean": params["mean"][..., want], "variance": params["variance"][..., want]}
-        return Mixed(self.of, self.parts), own
-
 
 def _rows(column: np.ndarray) -> np.ndarray:
     return column.reshape(len(column), -1)
@@ -488,8 +499,3 @@ def _rows(column: np.ndarray) -> np.ndarray:
 
 def _unit(setting: Setting, j: int) -> Setting:
     return replace(setting, anchor=setting.anchor[j : j + 1], scale=setting.scale[j : j + 1])
-
-
-def _of_column(params: Params, j: int) -> Params:
-    """Return the parameters of the normals of one column, those of all parts and groups on one axis."""
-    return {name: value[..., j].ravel() for name, value in params.items() if name != "share"}

@@ -15,10 +15,33 @@ from softcount.core.lazy import betaln, gammaln
 from softcount.core.special import log_of, log_rising
 from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
-from softcount.families.categorical import Categorical, Shares, estimate_shares
+from softcount.families.categorical import Shares, SharesDensity, estimate_shares
+from softcount.families.density import Density
 from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
+
+
+class MultinomialDensity(SharesDensity):
+    """Counts of columns, or Dirichlet-multinomial in the predictive form."""
+
+    family: Multinomial
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        if "alpha" not in self.own:
+            return super().score(column)
+        from scipy import sparse
+
+        return polya(sparse.csr_matrix(self.family.features(column, self.setting)), self.own["alpha"])
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw a single count per row: the size of the block is not modelled."""
+        shares = self.own["probability"][groups]
+        return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
+
+    def linear(self) -> tuple[np.ndarray, np.ndarray] | None:
+        logs = log_of(self.own["probability"])
+        return logs, np.zeros(len(logs))
 
 
 @register
@@ -52,6 +75,7 @@ class Multinomial(Shares, Struct, frozen=True):
     """
 
     name = "multinomial"
+    _density = MultinomialDensity
     kind = Kind.COUNT
     block = True
     facts = Facts(takes_bag=True, counted=True)
@@ -86,26 +110,8 @@ class Multinomial(Shares, Struct, frozen=True):
     def natural(self, params: Params) -> np.ndarray:
         return np.asarray(np.maximum(log_of(params["probability"]), CLAMPED))
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        if "alpha" not in params:
-            return super().score(column, params, setting)
-        from scipy import sparse
-
-        return polya(sparse.csr_matrix(self.features(column, setting)), params["alpha"])
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw a single count per row: the size of the block is not modelled."""
-        shares = params["probability"][groups]
-        return rng.multinomial(1, shares / shares.sum(axis=1, keepdims=True)).astype(np.float64)
-
-    # -- answers
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
-
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        logs = Categorical().natural(params)
-        return logs, np.zeros(len(logs))
 
     def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
         if columns or not alone:  # a sparse table has no named columns
@@ -146,6 +152,50 @@ def polya(column: Any, alpha: np.ndarray) -> np.ndarray:
     return np.asarray(out - np.asarray(log_rising(alpha.sum(axis=-1), total)))
 
 
+class BinomialDensity(Density):
+    """Successes of trials, or beta-binomial in the predictive form."""
+
+    family: Binomial
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        if "alpha" not in self.own:
+            return super().score(column)
+        counts = self.family.features(column, self.setting)
+        beta, alpha = self.own["alpha"][:, 0], self.own["alpha"][:, 1]
+        return np.asarray(betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw one trial per row: the number of trials is not modelled."""
+        hits = (rng.random(len(groups)) < self.own["probability"][groups]).astype(np.float64)
+        return np.stack([hits, np.ones(len(groups))], axis=1)
+
+    def describe(self) -> list[str]:
+        return [f"{100 * p:.1f} % successes" for p in self.own["probability"]]
+
+    def typical(self) -> list[Any]:
+        return list(self.own["probability"].tolist())
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        return self._trial.divergence(shares)
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy of one trial: the number of trials is not modelled."""
+        return self._trial.entropy()
+
+    @property
+    def _trial(self) -> SharesDensity:
+        """The shares of failure and success."""
+        share = self.own["probability"]
+        return SharesDensity(self.family, {"probability": np.stack([1 - share, share], axis=-1)}, self.setting)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        if "alpha" in self.own:
+            return None
+        failure, success = map(formula, self.family.natural(self.own).T)
+        hits, trials = map(Cell, keys)
+        return Choose(there(keys), (trials - hits) * failure + hits * success, formula(0.0))
+
+
 @register
 class Binomial(Family, Struct, frozen=True):
     """Binomial distribution: the number of successes among a known number of trials.
@@ -175,6 +225,7 @@ class Binomial(Family, Struct, frozen=True):
     """
 
     name = "binomial"
+    _density = BinomialDensity
     _n_features = 2
     kind = Kind.COUNT
     block = True
@@ -215,13 +266,6 @@ class Binomial(Family, Struct, frozen=True):
         with np.errstate(divide="ignore"):
             return np.asarray(np.maximum(np.stack([np.log1p(-p), np.log(p)], axis=-1), CLAMPED))
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        if "alpha" not in params:
-            return super().score(column, params, setting)
-        counts = self.features(column, setting)
-        beta, alpha = params["alpha"][:, 0], params["alpha"][:, 1]
-        return np.asarray(betaln(alpha + counts[:, 1:], beta + counts[:, :1]) - betaln(alpha, beta))
-
     tally = Shares.tally
     prior_tally = Shares.prior_tally
     prior_stats = Shares.prior_tally
@@ -232,34 +276,3 @@ class Binomial(Family, Struct, frozen=True):
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Beta:
         after = np.maximum(stats.value, 0.0) + hyper["alpha"]
         return Beta(after[..., 1], after[..., 0])
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw one trial per row: the number of trials is not modelled."""
-        hits = (rng.random(len(groups)) < params["probability"][groups]).astype(np.float64)
-        return np.stack([hits, np.ones(len(groups))], axis=1)
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        return [f"{100 * p:.1f} % successes" for p in params["probability"]]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        return Categorical().divergence(_both(params), shares)
-
-    def entropy(self, params: Params) -> np.ndarray:
-        """Return the entropy of one trial: the number of trials is not modelled."""
-        return Categorical().entropy(_both(params))
-
-    # -- answers
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        if "alpha" in params:
-            return None
-        failure, success = map(formula, self.natural(params).T)
-        hits, trials = map(Cell, keys)
-        return Choose(there(keys), (trials - hits) * failure + hits * success, formula(0.0))
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        return list(params["probability"].tolist())
-
-
-def _both(params: Params) -> Params:
-    return {"probability": np.stack([1 - params["probability"], params["probability"]], axis=-1)}

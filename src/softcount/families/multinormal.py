@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from softcount.core.counts import Twofold, concatenate
 from softcount.core.formulas import BlockDensity, Cell, Formula, Keys, Sizes
 from softcount.core.lazy import psi
-from softcount.core.special import log_rising
+from softcount.core.special import HALF_LOG_2PI, log_rising, log_student
 from softcount.errors import DataError
 from softcount.families import normal
-from softcount.families.answers import patterns
 from softcount.families.base import Family, register, scalar_prior
+from softcount.families.density import Density, patterns
 from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Labels, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Field, Key, Kind
@@ -27,6 +27,102 @@ Covariance = Literal["full", "tied", "diagonal", "spherical"]
 PriorScale = Literal["columns", "table"]
 NARROWEST = 1e-10
 """Smallest variance along any direction, with columns scaled to one: below it a density has no reliable digits."""
+
+
+class MultinormalDensity(Density):
+    """Correlated numbers; in the predictive form, Student's t with a `freedom` and a `spread` of the covariance."""
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(column), self.groups))
+        for rows, present in patterns(~np.isnan(column)):
+            if present.any():
+                for g in range(out.shape[1]):
+                    out[rows, g] = self._density(column[rows][:, present], g, present)
+        return out
+
+    def _density(self, values: np.ndarray, g: int, present: np.ndarray) -> np.ndarray:
+        params = self.params
+        mean, cov = params["mean"][g][present], params["covariance"][g][np.ix_(present, present)]
+        unit = np.sqrt(np.diagonal(cov))
+        factor = np.linalg.cholesky(cov / np.outer(unit, unit))
+        z = np.linalg.solve(factor, ((values - mean) / unit).T)
+        log_det = np.log(np.diagonal(factor)).sum() + np.log(unit).sum()
+        student = (params["freedom"][g], params["spread"][g]) if "freedom" in params else None
+        return block_density((z * z).sum(axis=0), log_det, present.sum(), student)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        return BlockDensity(self.params, keys, tuple(map(Cell, keys)))
+
+    def as_normal(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return None if "freedom" in self.own else (self.params["mean"], self.params["covariance"])
+
+    def conditional(self, cells: np.ndarray, want: int) -> Density:
+        seen = ~np.isnan(cells)
+        seen[want] = False
+        mean, cov = self.params["mean"], self.params["covariance"]
+        centre, variance = mean[:, want], cov[:, want, want]
+        if seen.any():
+            gain = np.linalg.solve(cov[:, seen][:, :, seen], cov[:, seen, want][..., None])[..., 0]
+            centre = centre + ((cells[seen] - mean[:, seen]) * gain).sum(axis=1)
+            variance = variance - (cov[:, want, seen] * gain).sum(axis=1)
+        return normal.Normal().density({"mean": centre, "variance": variance}, Setting())
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        noise = rng.standard_normal((len(groups), self.params["mean"].shape[-1]))
+        if "freedom" in self.own:
+            nu = self.own["freedom"][groups]
+            noise *= np.sqrt(self.own["spread"][groups] * nu / rng.chisquare(nu))[:, None]
+        factors = _factors(self.params["covariance"])[groups]
+        return np.asarray(self.params["mean"][groups] + np.einsum("nij,nj->ni", factors, noise))
+
+    def describe(self) -> list[str]:
+        return ["mean " + ", ".join(f"{m:.4g}" for m in mean) for mean in self.params["mean"]]
+
+    def typical(self) -> list[Any]:
+        return [tuple(row) for row in self.params["mean"].tolist()]
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        mean, covariance = self.own["mean"], self.own["covariance"]
+        off = mean - shares @ mean
+        whole = np.einsum("g,gij->ij", shares, covariance + products(1.0, off))
+        inverse = np.linalg.inv(whole)
+        spread = np.einsum("ij,gji->g", inverse, covariance) + np.einsum("gi,ij,gj->g", off, inverse, off)
+        dets = np.linalg.slogdet(whole)[1] - np.linalg.slogdet(covariance)[1]
+        return np.asarray(0.5 * (spread - mean.shape[1] + dets))
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy, computed in counting units: a determinant may underflow, but its logarithm does not."""
+        keep = np.ones(len(self.setting.scale), dtype=bool) if present is None else present
+        d, units = int(keep.sum()), np.log(self.setting.scale[keep]).sum()
+        half = 0.5 * np.linalg.slogdet(self.own["covariance"][:, keep][:, :, keep])[1]
+        if "freedom" not in self.own:
+            return np.asarray(half + d * (HALF_LOG_2PI + 0.5) - units)
+        nu = np.minimum(self.own["freedom"], 1e6)  # beyond this a normal, for which the difference below would cancel
+        tails = 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
+        return np.asarray(half + 0.5 * d * np.log(self.own["spread"]) - log_student(0.0, nu, d) + tails - units)
+
+    def surprise_by_column(self, column: np.ndarray, members: np.ndarray, expected: np.ndarray) -> np.ndarray | None:
+        """Divide the surprise of each row among its columns.
+
+        The squared distance from a group's mean is the sum of (x - m)_i (C^-1 (x - m))_i over the columns. Each term is
+        1 on average, and a column adds the excess of its term. A negative excess means that the value agrees with the
+        other columns. A column also adds the log of its standard deviation in the row's groups less that in the
+        expected groups. The rest of the entropy belongs to the correlations and is divided equally.
+        """
+        moved = (column - self.setting.anchor) * self.setting.scale
+        out = np.zeros(column.shape)
+        for rows, present in patterns(~np.isnan(column)):
+            if present.any():
+                cells = np.ix_(rows, present)
+                out[cells] = sum(
+                    members[rows, g, None] * _excess(moved[cells], self.own, g, present)
+                    for g in range(members.shape[1])
+                )
+                variances = np.diagonal(self.own["covariance"], axis1=1, axis2=2)[:, present]
+                wide = 0.5 * np.log(variances)
+                rest = self.entropy(present) - wide.sum(axis=1)
+                out[cells] += (members - expected)[rows] @ (wide + rest[:, None] / present.sum())
+        return out
 
 
 @register
@@ -72,6 +168,7 @@ class Multinormal(Family, Struct, frozen=True):
     prior_scale: PriorScale = "columns"
 
     name = "multinormal"
+    _density = MultinormalDensity
     kind = Kind.REAL
     block = True
     facts = Facts(stack="block", exact=False, has_products=False, spread_parameters=("covariance",))
@@ -262,31 +359,11 @@ class Multinormal(Family, Struct, frozen=True):
             return np.asarray(np.trace(matrices, axis1=-2, axis2=-1)[..., None, None] / d * np.eye(d))
         return matrices * np.eye(d) if self.covariance == "diagonal" else matrices
 
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        return BlockDensity(params, keys, tuple(map(Cell, keys)))
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        out = np.zeros((len(column), len(params["mean"])))
-        for rows, present in patterns(~np.isnan(column)):
-            if present.any():
-                for g in range(out.shape[1]):
-                    out[rows, g] = self._density(column[rows][:, present], params, g, present)
-        return out
-
-    def _density(self, values: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
-        mean, cov = params["mean"][g][present], params["covariance"][g][np.ix_(present, present)]
-        unit = np.sqrt(np.diagonal(cov))
-        factor = np.linalg.cholesky(cov / np.outer(unit, unit))
-        z = np.linalg.solve(factor, ((values - mean) / unit).T)
-        log_det = np.log(np.diagonal(factor)).sum() + np.log(unit).sum()
-        student = (params["freedom"][g], params["spread"][g]) if "freedom" in params else None
-        return block_density((z * z).sum(axis=0), log_det, present.sum(), student)
-
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, scatter = block_moments(stats)
         covariance, around = params["covariance"], scatter + products(rows, mean - params["mean"])
         distance = np.einsum("...ij,...ji->...", np.linalg.inv(covariance), around)
-        width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * normal.HALF_LOG_2PI
+        width = np.linalg.slogdet(covariance)[1] + 2 * mean.shape[-1] * HALF_LOG_2PI
         return float((-0.5 * (distance + rows * width)).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
@@ -373,91 +450,11 @@ class Multinormal(Family, Struct, frozen=True):
         narrow = {"diagonal": len(setting.anchor), "spherical": 1}.get(self.covariance)
         return super().free_numbers(name, setting) if name == "mean" or narrow is None else narrow
 
-    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
-        return None if "freedom" in params else (params["mean"], params["covariance"])
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        noise = rng.standard_normal((len(groups), params["mean"].shape[-1]))
-        if "freedom" in params:
-            nu = params["freedom"][groups]
-            noise *= np.sqrt(params["spread"][groups] * nu / rng.chisquare(nu))[:, None]
-        factors = _factors(params["covariance"])[groups]
-        return np.asarray(params["mean"][groups] + np.einsum("nij,nj->ni", factors, noise))
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        return ["mean " + ", ".join(f"{m:.4g}" for m in mean) for mean in params["mean"]]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        mean, covariance = params["mean"], params["covariance"]
-        off = mean - shares @ mean
-        whole = np.einsum("g,gij->ij", shares, covariance + products(1.0, off))
-        inverse = np.linalg.inv(whole)
-        spread = np.einsum("ij,gji->g", inverse, covariance) + np.einsum("gi,ij,gj->g", off, inverse, off)
-        dets = np.linalg.slogdet(whole)[1] - np.linalg.slogdet(covariance)[1]
-        return np.asarray(0.5 * (spread - mean.shape[1] + dets))
-
-    def entropy(self, params: Params) -> np.ndarray:
-        d = params["mean"].shape[1]
-        half = 0.5 * np.linalg.slogdet(params["covariance"])[1]
-        if "freedom" not in params:
-            return np.asarray(half + d * (normal.HALF_LOG_2PI + 0.5))
-        nu = np.minimum(params["freedom"], 1e6)  # beyond this a normal, for which the difference below would cancel
-        tails = 0.5 * (nu + d) * (psi((nu + d) / 2) - psi(nu / 2))
-        return np.asarray(half + 0.5 * d * np.log(params["spread"]) - normal.student_height(nu, d) + tails)
-
     def check_params(self, params: Params) -> str | None:
         if not is_symmetric(params["covariance"]):
             return "its covariance is not symmetric"
         spreads = np.linalg.eigvalsh(params["covariance"])
         return None if (spreads > 0).all() else "its covariance is not positive definite"
-
-    # -- answers
-
-    def conditional(self, params: Params, setting: Setting, cells: np.ndarray, want: int) -> tuple[Family, Params]:
-        seen = ~np.isnan(cells)
-        seen[want] = False
-        mean, cov = params["mean"], params["covariance"]
-        if not seen.any():
-            return normal.Normal(), {"mean": mean[:, want], "variance": cov[:, want, want]}
-        gain = np.linalg.solve(cov[:, seen][:, :, seen], cov[:, seen, want][..., None])[..., 0]
-        centre = mean[:, want] + ((cells[seen] - mean[:, seen]) * gain).sum(axis=1)
-        return normal.Normal(), {
-            "mean": centre,
-            "variance": cov[:, want, want] - (cov[:, want, seen] * gain).sum(axis=1),
-        }
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        return [tuple(row) for row in params["mean"].tolist()]
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """Return the entropy, computed in counting units: a determinant may underflow, but its logarithm does not."""
-        keep = np.ones(len(setting.scale), dtype=bool) if present is None else present
-        part = params | {"mean": params["mean"][:, keep], "covariance": params["covariance"][:, keep][:, :, keep]}
-        return np.asarray(self.entropy(part) - np.log(setting.scale[keep]).sum())
-
-    def surprise_by_column(
-        self, column: np.ndarray, params: Params, setting: Setting, members: np.ndarray, expected: np.ndarray
-    ) -> np.ndarray | None:
-        """Divide the surprise of each row among its columns.
-
-        The squared distance from a group's mean is the sum of (x - m)_i (C^-1 (x - m))_i over the columns. Each term is
-        1 on average, and a column adds the excess of its term. A negative excess means that the value agrees with the
-        other columns. A column also adds the log of its standard deviation in the row's groups less that in the
-        expected groups. The rest of the entropy belongs to the correlations and is divided equally.
-        """
-        moved = (column - setting.anchor) * setting.scale
-        out = np.zeros(column.shape)
-        for rows, present in patterns(~np.isnan(column)):
-            if present.any():
-                cells = np.ix_(rows, present)
-                out[cells] = sum(
-                    members[rows, g, None] * _excess(moved[cells], params, g, present) for g in range(members.shape[1])
-                )
-                variances = np.diagonal(params["covariance"], axis1=1, axis2=2)[:, present]
-                wide = 0.5 * np.log(variances)
-                rest = self.average_surprise(params, setting, present) - wide.sum(axis=1)
-                out[cells] += (members - expected)[rows] @ (wide + rest[:, None] / present.sum())
-        return out
 
 
 def _excess(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:
@@ -481,10 +478,9 @@ def block_density(distances: np.ndarray, log_dets: Any, present: Any, student: t
     `log_dets` are half the log-determinants of the covariances. Student's t is given by its freedom and spread.
     """
     if student is None:
-        return np.asarray(-0.5 * distances - log_dets - present * normal.HALF_LOG_2PI)
-    nu, spread = student
-    top = normal.student_height(nu, present) - 0.5 * present * np.log(spread)
-    return np.asarray(top - log_dets - 0.5 * (nu + present) * np.log1p(distances / (spread * nu)))
+        return np.asarray(-0.5 * distances - log_dets - present * HALF_LOG_2PI)
+    freedom, spread = student
+    return log_student(distances / spread, freedom, present, log_dets + 0.5 * present * np.log(spread))
 
 
 def is_symmetric(matrices: np.ndarray) -> bool:

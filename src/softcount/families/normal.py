@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,18 +12,171 @@ from msgspec.structs import replace
 
 from softcount.core.counts import Twofold, stack, two_sum
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, log1p, normal_density
-from softcount.core.lazy import betaln, gammaln, psi, stdtr, xlog1py
-from softcount.core.special import log_rising, ndtr
+from softcount.core.lazy import betaln, psi, stdtr, stdtrit, xlog1py
+from softcount.core.special import HALF_LOG_2PI, log_rising, log_student, ndtr
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
+from softcount.families.density import Density
 from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
-HALF_LOG_2PI = 0.9189385332046727
 NORMAL_FACTS = Facts(stack="reals", rows_first=True, in_units=True, joins_numbers=True, spread_parameters=("variance",))
+ENDLESS = 1e300
+"""Degrees of freedom from which Student's t is normal to the last digit."""
+QUANTILES = 2048
+"""Number of quantiles over which a divergence is averaged."""
 LOOSE = 0.01
 """Prior rows that make the mean of a class proper: its deviation is then ten times that of a row."""
+
+
+class BellDensity(Density):
+    """A density around a `mean`, as wide as the parameter `spread`: the square of a deviation."""
+
+    spread: ClassVar[str] = "variance"
+
+    @cached_property
+    def params(self) -> Params:
+        """The public parameters; also the mean in the user's units with its rounding error, and the deviation.
+
+        The error and the deviation are in counting units, because the square of a deviation of 1e-200 underflows.
+        """
+        scale, mean = self.setting.scale, self.own["mean"]
+        centre = mean / scale + self.setting.anchor
+        lost = (shift_anchor(centre, self.setting) - Twofold.of(mean)).value
+        exact = {"centre": centre, "lost": lost, "unit": scale, "deviation": np.sqrt(self.own[self.spread])}
+        return self.family.public(self.own, self.setting) | exact
+
+    def standardise(self, column: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return (rows x groups) standardised values, and the log-deviation: the deviation may underflow."""
+        params = self.params
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            off = (np.asarray(column)[:, None] - params["centre"]) * params["unit"] + params["lost"]
+            return off / params["deviation"], np.log(params["deviation"]) - np.log(params["unit"])
+
+    def formula_of(self, x: Formula) -> Formula:
+        """Return the log-density at `x` as a formula."""
+        raise NotImplementedError
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        return self.formula_of(Cell(keys[0]))
+
+
+class NormalDensity(BellDensity):
+    """A normal density."""
+
+    family: Normal
+
+    @property
+    def is_product(self) -> bool:
+        """False: scores are centred on each group's mean, because the product would lose its digits."""
+        return False
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        """Score centred on each group's mean: the product form would lose (distance / deviation)^2 digits."""
+        z, log_deviation = self.standardise(column)
+        return np.where(np.isnan(column)[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        # The density is symmetric, so the upper tail is the lower tail of the mirrored value.
+        z = self.standardise([x])[0][0]
+        return np.asarray(ndtr(-1.0 * z if above else 1.0 * z))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(rng.normal(self.params["mean"][groups], np.sqrt(self.params["variance"][groups])))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.params["mean"], self.params["variance"]
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy, computed in counting units: a variance may underflow, but its logarithm does not."""
+        return np.asarray(HALF_LOG_2PI + 0.5 + 0.5 * np.log(self.own["variance"]) - np.log(self.setting.scale[0]))
+
+    def describe(self) -> list[str]:
+        each = zip(self.params["mean"], np.sqrt(self.params["variance"]), strict=True)
+        return [f"mean {write_number(self.setting, m, spread=s)}, sd {write_spread(self.setting, s)}" for m, s in each]
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        mean, variance = self.own["mean"], self.own["variance"]
+        middle = shares @ mean
+        whole = shares @ (variance + (mean - middle) ** 2)
+        ratio = variance / whole
+        return np.asarray(0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio)))
+
+    def formula_of(self, x: Formula) -> Formula:
+        return normal_density(x, self.params["mean"], np.sqrt(self.params["variance"]))
+
+    def linear(self) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.family.tied not in ("classes", "both"):
+            return None
+        mean, variance = self.params["mean"], self.params["variance"]
+        return (mean / variance)[:, None], -(mean**2) / (2 * variance)
+
+    def as_normal(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.params["mean"][:, None], self.params["variance"][:, None, None]
+
+    def regression(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return intercepts, coefficients (groups x numeric parents) and residual variances, in counting units."""
+        return self.own["mean"], np.zeros((self.groups, 0)), self.own["variance"]
+
+
+class StudentDensity(BellDensity):
+    """Student's t, with the parameter `freedom`."""
+
+    spread = "spread"
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        z, log_deviation = self.standardise(column)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scored = log_student(z * z, self.params["freedom"], log_scale=log_deviation)
+        return np.where(np.isnan(column)[:, None], 0.0, scored)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        z = self.standardise([x])[0][0]
+        return np.asarray(stdtr(np.minimum(self.params["freedom"], 1e9), -1.0 * z if above else 1.0 * z))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        noise = rng.standard_t(np.minimum(self.params["freedom"][groups], 1e9))
+        return np.asarray(self.params["mean"][groups] + np.sqrt(self.params["spread"][groups]) * noise)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        nu = self.params["freedom"]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            wider = np.where(nu > 2, np.where(np.isinf(nu), 1.0, nu / (nu - 2)), np.inf)
+        return self.params["mean"], self.params["spread"] * wider
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        freedom = self.own["freedom"]
+        nu = np.minimum(freedom, 1e6)
+        shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
+        found = np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(self.own["spread"])
+        return np.asarray(found - np.log(self.setting.scale[0]))
+
+    def formula_of(self, x: Formula) -> Formula:
+        z = (x - formula(self.params["mean"])) / formula(np.sqrt(self.params["spread"]))
+        freedom: np.ndarray = np.minimum(self.params["freedom"], ENDLESS)
+        top = log_student(0.0, self.params["freedom"], log_scale=np.log(np.sqrt(self.params["spread"])))
+        return formula(top) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))
+
+    def describe(self) -> list[str]:
+        each = zip(self.params["mean"], np.sqrt(self.params["spread"]), self.params["freedom"], strict=True)
+        return [
+            f"mean {write_number(self.setting, m, spread=s)}, scale {write_spread(self.setting, s)}, freedom {f:.3g}"
+            for m, s, f in each
+        ]
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        """Return the divergence from the mixture of all groups, over 2,048 quantiles of each group, to about 1e-3."""
+        plain = self.in_counting_units()
+        quantiles = stdtrit(self.own["freedom"][:, None], (np.arange(QUANTILES) + 0.5) / QUANTILES)
+        return plain.from_mixture(self.own["mean"][:, None] + np.sqrt(self.own["spread"])[:, None] * quantiles, shares)
+
+
+class NormalPredictive(StudentDensity):
+    """The prediction of a normal: Student's t, described by the mean and the variance of the normal."""
+
+    describe = NormalDensity.describe
+    divergence = NormalDensity.divergence
 
 
 class AroundMean(Family):
@@ -69,51 +223,6 @@ class AroundMean(Family):
         for name in self.facts.spread_parameters:
             found[name] = found[name] * setting.scale**2
         return found
-
-    def scorable(self, params: Params, setting: Setting) -> Params:
-        """Add the rounded mean in the user's units, its rounding error and the deviation, both in counting units.
-
-        The square of a deviation of 1e-200 underflows.
-        """
-        scale, spread = setting.scale, params["spread" if "freedom" in params else "variance"]
-        centre = params["mean"] / scale + setting.anchor
-        lost = (shift_anchor(centre, setting) - Twofold.of(params["mean"])).value
-        own = {"centre": centre, "lost": lost, "unit": scale, "deviation": np.sqrt(spread)}
-        return self.public(params, setting) | own
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if "freedom" in params:
-            noise = rng.standard_t(np.minimum(params["freedom"][groups], 1e9))
-            return np.asarray(params["mean"][groups] + np.sqrt(params["spread"][groups]) * noise)
-        return np.asarray(rng.normal(params["mean"][groups], np.sqrt(params["variance"][groups])))
-
-    def entropy(self, params: Params) -> np.ndarray:
-        if "freedom" in params:
-            freedom = params["freedom"]
-            nu = np.minimum(freedom, 1e6)
-            shape = 0.5 * (nu + 1) * (psi(0.5 * (nu + 1)) - psi(0.5 * nu)) + 0.5 * np.log(nu) + betaln(0.5 * nu, 0.5)
-            return np.asarray(np.where(freedom > 1e6, HALF_LOG_2PI + 0.5, shape) + 0.5 * np.log(params["spread"]))
-        return HALF_LOG_2PI + 0.5 + 0.5 * np.log(params["variance"])
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        if "freedom" not in params:
-            return params["mean"], params["variance"]
-        nu = params["freedom"]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            wider = np.where(nu > 2, np.where(np.isinf(nu), 1.0, nu / (nu - 2)), np.inf)
-        return params["mean"], params["spread"] * wider
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        # The density is symmetric, so the upper tail is the lower tail of the mirrored value.
-        z = standardise(np.array([x]), params, "spread" if "freedom" in params else "variance")[0][0]
-        z = -1.0 * z if above else 1.0 * z
-        if "freedom" in params:
-            return np.asarray(stdtr(np.minimum(params["freedom"], 1e9), z))
-        return np.asarray(ndtr(z))
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        """Return the entropy, computed in counting units: a variance may underflow, but its logarithm does not."""
-        return np.asarray(self.entropy(params) - np.log(setting.scale[0]))
 
 
 @register
@@ -183,9 +292,6 @@ class Normal(AroundMean, Struct, frozen=True):
     def shared_by_columns(self) -> bool:
         return self.tied in ("columns", "both")
 
-    def regression(self, params: Params) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return params["mean"], np.zeros((len(params["mean"]), 0)), params["variance"]
-
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """Count each group centred on its own rows, then shift to the anchor. A stack uses kernels instead."""
         present = ~np.isnan(column)
@@ -205,10 +311,6 @@ class Normal(AroundMean, Struct, frozen=True):
         rows, total, squares = (after[..., j] for j in range(3))
         room = slack * np.maximum(before.value[..., 0] * before.value[..., 2], 1e-300)
         return bool((rows.value < -slack).any() or ((rows * squares - total * total).value < -room).any())
-
-    def is_product(self, params: Params) -> bool:
-        """Return False: scores are centred on each group's mean, because the product would lose its digits."""
-        return False
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.sum(0)
@@ -266,6 +368,9 @@ class Normal(AroundMean, Struct, frozen=True):
         variance = np.maximum(variance, np.max(hyper["floor"]) if self.shared_by_columns else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
+    def density(self, params: Params, setting: Setting) -> Density:
+        return (NormalPredictive if "freedom" in params else NormalDensity)(self, params, setting)
+
     def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
         """Estimate from the rows alone: without a floor, and without a known or shared variance."""
         rows, mean, squares = moments(stats)
@@ -308,29 +413,10 @@ class Normal(AroundMean, Struct, frozen=True):
         axes = tuple(axis for axis in axes if axis < parts.ndim)
         return parts.sum(axis=axes, keepdims=True) if axes else parts
 
-    def centred_form(self, params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Return means, inverse deviations and constants in the user's units; None for the posterior predictive."""
-        if "freedom" in params:
-            return None
-        # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
-        with np.errstate(over="ignore"):
-            inverse = scale / np.sqrt(params["variance"])
-        if not np.isfinite(inverse).all():  # the inverse deviation overflows for numbers below 1e-308
-            return None
-        return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
-
     def natural(self, params: Params) -> np.ndarray:
         mean, variance = params["mean"], params["variance"]
         constant = -0.5 * (mean**2 / variance + np.log(variance)) - HALF_LOG_2PI
         return np.stack([constant, mean / variance, -0.5 / variance], axis=-1)
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        """Score centred on each group's mean: the product form would lose (distance / deviation)^2 digits."""
-        column = self.transform(column)
-        if "freedom" in params:
-            return student_score(column, params)
-        z, log_deviation = standardise(column, params, "variance")
-        return np.where(np.isnan(column)[:, None], 0.0, -log_deviation - HALF_LOG_2PI - 0.5 * z * z)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, squares = moments(stats)
@@ -386,23 +472,6 @@ class Normal(AroundMean, Struct, frozen=True):
     def free_numbers(self, name: str, setting: Setting) -> int:
         return 0 if name == "variance" and self.variance is not None else super().free_numbers(name, setting)
 
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        each = zip(params["mean"], np.sqrt(params["variance"]), strict=True)
-        return [f"mean {write_number(setting, m, spread=s)}, sd {write_spread(setting, s)}" for m, s in each]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        mean, variance = params["mean"], params["variance"]
-        middle = shares @ mean
-        whole = shares @ (variance + (mean - middle) ** 2)
-        ratio = variance / whole
-        return np.asarray(0.5 * (ratio + (mean - middle) ** 2 / whole - 1.0 - np.log(ratio)))
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        x = log(Cell(keys[0])) if self.logged else Cell(keys[0])
-        if "freedom" in params:
-            return student_formula(params, x)
-        return normal_density(x, params["mean"], np.sqrt(params["variance"]))
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         x = log(Cell(keys[0])) if self.logged else Cell(keys[0])
         moved = (x - formula(setting.anchor)) * formula(setting.scale)
@@ -410,12 +479,6 @@ class Normal(AroundMean, Struct, frozen=True):
         return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start
 
     # -- answers
-
-    def linear(self, params: Params, setting: Setting) -> tuple[np.ndarray, np.ndarray] | None:
-        if self.tied not in ("classes", "both") or "freedom" in params:
-            return None
-        mean, variance = params["mean"], params["variance"]
-        return (mean / variance)[:, None], -(mean**2) / (2 * variance)
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         slope = natural[:, 1] * setting.scale
@@ -425,10 +488,17 @@ class Normal(AroundMean, Struct, frozen=True):
         """Return the basis without squares, which groups of one variance have in common."""
         return np.eye(3)[:, :2]
 
-    def as_normal(self, params: Params) -> tuple[np.ndarray, np.ndarray] | None:
-        if self.logged or "freedom" in params:
-            return None
-        return params["mean"][:, None], params["variance"][:, None, None]
+
+def centred_form(params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Return means, inverse deviations and constants in the user's units; None for the posterior predictive."""
+    if "freedom" in params:
+        return None
+    # The deviation is scaled after its root: a variance of 1e-320 would have lost its digits.
+    with np.errstate(over="ignore"):
+        inverse = scale / np.sqrt(params["variance"])
+    if not np.isfinite(inverse).all():  # the inverse deviation overflows for numbers below 1e-308
+        return None
+    return params["mean"] / scale + anchor, inverse, np.log(inverse) - HALF_LOG_2PI
 
 
 def shift_anchor(anchor: np.ndarray, setting: Setting) -> Twofold:
@@ -469,45 +539,3 @@ def scale_evidence(rows: np.ndarray, squares: np.ndarray, nu: np.ndarray, whole:
 def known_rows(weight: np.ndarray) -> np.ndarray:
     """Return the rows of a mean; 1 for a group without rows."""
     return np.where(weight > 0, np.maximum(weight, 1e-12), 1.0)
-
-
-def standardise(column: np.ndarray, params: Params, spread: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows x groups) standardised values, and the log-deviation, as deviations may be too small for a float.
-
-    Parameters are public, or those from `scorable`.
-    """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        if "unit" not in params:
-            deviation = np.sqrt(params[spread])
-            return (column[:, None] - params["mean"]) / deviation, np.log(deviation)
-        off = (column[:, None] - params["centre"]) * params["unit"] + params["lost"]
-        return off / params["deviation"], np.log(params["deviation"]) - np.log(params["unit"])
-
-
-def student_height(freedom: np.ndarray, columns: Any = 1) -> np.ndarray:
-    """Return the log-density of Student's t over this many columns at its centre, for a scale of one."""
-    grown = gammaln((freedom + columns) / 2) - gammaln(freedom / 2)
-    return np.asarray(grown - 0.5 * columns * np.log(freedom * np.pi))
-
-
-def student_score(column: np.ndarray, params: Params) -> np.ndarray:
-    """Return the (rows x groups) log-density of Student's t, as the posterior predictive of a normal."""
-    freedom = params["freedom"]
-    z, log_deviation = standardise(column, params, "spread")
-    with np.errstate(invalid="ignore", over="ignore"):
-        z2 = z * z
-        tail = np.where(np.isinf(freedom), 0.5 * z2, 0.5 * (freedom + 1) * np.log1p(z2 / freedom))
-        top = np.where(np.isinf(freedom), -HALF_LOG_2PI, student_height(freedom))
-    return np.where(np.isnan(column)[:, None], 0.0, top - log_deviation - tail)
-
-
-ENDLESS = 1e300
-"""Degrees of freedom from which Student's t is normal to the last digit."""
-
-
-def student_formula(params: Params, x: Formula) -> Formula:
-    """Return the log-density of Student's t as a formula."""
-    z = (x - formula(params["mean"])) / formula(np.sqrt(params["spread"]))
-    freedom: np.ndarray = np.minimum(params["freedom"], ENDLESS)
-    top = student_score(params["mean"], params).diagonal()  # at the centre of every group
-    return formula(top) - log1p(z * z / freedom) * (0.5 * (freedom + 1.0))

@@ -29,7 +29,8 @@ from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
 from softcount.errors import ModelFileError
 from softcount.families.base import Family, write_number
-from softcount.families.categorical import Categorical, Shares, prior_counts, shares_evidence
+from softcount.families.categorical import Categorical, Shares, SharesDensity, prior_counts, shares_evidence
+from softcount.families.density import Density
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key, Kind
 
@@ -38,6 +39,109 @@ TINY = 1e-9
 """Replaces a rise of 0: to every digit the same density, and no division by 0."""
 FORGOTTEN = 1e-12
 """Share of all rows below which the rows at a point are the rounding error of removed rows."""
+
+
+class CellsDensity(Density):
+    """Shares of cells; within a cell the density is constant, or exponential."""
+
+    family: PointCounts
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        """Return (rows x groups) log-densities; 0 where missing."""
+        edges, shares, rises = self.own["edges"][0], self.own["probability"], self.family.rises(self.own)
+        if len(edges) < 2:
+            return np.zeros((len(column), len(shares)))
+        table = np.concatenate([_heights(self.own, rises), np.zeros((len(shares), 1))], axis=1).T
+        cell = np.searchsorted(edges, column, side="right")
+        cell[column == edges[-1]] -= 1
+        missing = np.isnan(column)
+        cell[missing] = len(table) - 1
+        scored = table[cell]
+        if rises is not None:
+            inside = np.flatnonzero((cell > 0) & (cell < len(edges)))
+            at = cell[inside] - 1
+            scored[inside] += rises.T[at] * ((column[inside] - edges[at]) / np.diff(edges)[at] - 0.5)[:, None]
+        for out, off in ((column < edges[0], edges[0] - column), (column > edges[-1], column - edges[-1])):
+            if out.any():
+                scored[out] -= 2.0 * np.log1p(np.minimum(off[out] / _reach(edges), LARGEST))[:, None]
+        return np.asarray(scored)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        x, edges, rises = Cell(keys[0]), self.own["edges"][0], self.family.rises(self.own)
+        heights = _heights(self.own, rises)
+        if len(edges) < 2:
+            return None
+        # The last cell includes its upper edge.
+        code = IntervalCode(keys[0], np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
+        none = np.zeros((1, len(heights)))
+        inside: Formula = LookUp(code, clamp(np.concatenate([none, heights.T])))
+        if rises is not None:  # a line in each cell; from the first edge, so that few digits are lost
+            slopes, middle = rises / np.diff(edges), (edges[1:] + edges[:-1]) / 2 - edges[0]
+            heights[:, 1:-1] -= slopes * middle
+            inside = LookUp(code, clamp(np.concatenate([none, heights.T])))
+            inside += LookUp(code, np.concatenate([none, none, slopes.T, none])) * (x - edges[0])
+        low, high, reach = map(formula, (edges[0], edges[-1], _reach(edges)))
+        below, above = log1p((low - x) / reach) * 2.0, log1p((x - high) / reach) * 2.0
+        outside = Choose((Compare("<", high, x),), inside - above, inside)
+        return Choose((Compare("<", x, low),), inside - below, outside)
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        edges, shares, rises = self.own["edges"][0], self.own["probability"], self.family.rises(self.own)
+        if len(edges) < 2:
+            return np.full(len(groups), np.nan)
+        ends = np.cumsum(shares, axis=1)[groups]
+        cell = (rng.random(len(groups))[:, None] * ends[:, -1:] >= ends).sum(axis=1)
+        part = rng.random(len(groups))
+        if rises is not None:
+            rise = np.where(rises == 0, TINY, rises)[groups, cell]
+            part = np.clip(np.log1p(part * np.expm1(rise)) / rise, 0.0, 1.0)
+        return np.asarray(edges[cell] + part * np.diff(edges)[cell])
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        edges, shares, rises = self.own["edges"][0], self.own["probability"], self.family.rises(self.own)
+        if len(edges) < 2:
+            return np.full(len(shares), np.nan), np.full(len(shares), np.nan)
+        about, width = edges[0] + (edges[-1] - edges[0]) / 2, np.diff(edges)
+        off, spread = _moments_within(np.zeros_like(shares) if rises is None else rises)
+        middle = (edges[:-1] + width / 2) - about + off * width
+        mean = (shares * middle).sum(axis=1)
+        return about + mean, np.maximum((shares * (middle**2 + spread * width**2)).sum(axis=1) - mean**2, 0.0)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        edges, shares, rises = self.own["edges"][0], self.own["probability"], self.family.rises(self.own)
+        start = np.zeros((len(shares), 1))
+        if above:
+            ends = np.concatenate([start, np.cumsum(shares[:, ::-1], axis=1)], axis=1)[:, ::-1]
+        else:
+            ends = np.concatenate([start, np.cumsum(shares, axis=1)], axis=1)
+        if rises is None or not edges[0] < x < edges[-1]:
+            return np.array([np.interp(x, edges, row) for row in ends])
+        cell = int(np.searchsorted(edges, x, side="right")) - 1
+        part, rise = (x - edges[cell]) / (edges[cell + 1] - edges[cell]), rises[:, cell]
+        if above:
+            part, rise = 1.0 - part, -rise
+        rise = np.where(rise == 0, TINY, rise)
+        return np.asarray(ends[:, cell + above] + shares[:, cell] * (np.expm1(rise * part) / np.expm1(rise)))
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        shares, rises = self.own["probability"], self.family.rises(self.own)
+        found = xlogy(shares, shares) + shares * _inside(self.own, rises)
+        if rises is not None:
+            found += shares * rises * _moments_within(rises)[0]
+        return np.asarray(-found.sum(axis=-1))
+
+    def there(self, column: np.ndarray) -> np.ndarray | None:
+        return np.asarray(~np.isnan(column))
+
+    def describe(self) -> list[str]:
+        if len(self.own["edges"][0]) < 2:
+            return ["nothing known"] * len(self.own["edges"])
+        below = np.cumsum(self.own["probability"], axis=1)
+        ends = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
+        each = [np.interp((0.5, 0.25, 0.75), row, self.own["edges"][0]) for row in ends]
+        return ["median {}, half from {} to {}".format(*(write_number(self.setting, x) for x in one)) for one in each]
+
+    divergence = SharesDensity.divergence
 
 
 class PointCounts(Family):
@@ -56,7 +160,7 @@ class PointCounts(Family):
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
     observed = Categorical.observed
     proper = Shares.proper
-    divergence = Shares.divergence
+    _density = CellsDensity
 
     def rises(self, params: Params) -> np.ndarray | None:
         """Return the (groups x cells) rise of the log-density from edge to edge of each cell; None if it is constant.
@@ -165,117 +269,12 @@ class PointCounts(Family):
             return "its prior rows are of other cells"
         return Family.check_hyper(self, hyper)
 
-    # -- scoring
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return self.log_density(column, params)
-
-    def log_density(self, column: np.ndarray, params: Params) -> np.ndarray:
-        """Return (rows x groups) log-densities; 0 where missing."""
-        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
-        if len(edges) < 2:
-            return np.zeros((len(column), len(shares)))
-        table = np.concatenate([_heights(params, rises), np.zeros((len(shares), 1))], axis=1).T
-        cell = np.searchsorted(edges, column, side="right")
-        cell[column == edges[-1]] -= 1
-        missing = np.isnan(column)
-        cell[missing] = len(table) - 1
-        scored = table[cell]
-        if rises is not None:
-            inside = np.flatnonzero((cell > 0) & (cell < len(edges)))
-            at = cell[inside] - 1
-            scored[inside] += rises.T[at] * ((column[inside] - edges[at]) / np.diff(edges)[at] - 0.5)[:, None]
-        for out, off in ((column < edges[0], edges[0] - column), (column > edges[-1], column - edges[-1])):
-            if out.any():
-                scored[out] -= 2.0 * np.log1p(np.minimum(off[out] / _reach(edges), LARGEST))[:, None]
-        return np.asarray(scored)
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        x, edges, rises = Cell(keys[0]), params["edges"][0], self.rises(params)
-        heights = _heights(params, rises)
-        if len(edges) < 2:
-            return None
-        # The last cell includes its upper edge.
-        code = IntervalCode(keys[0], np.append(edges[:-1], np.nextafter(edges[-1], np.inf)))
-        none = np.zeros((1, len(heights)))
-        inside: Formula = LookUp(code, clamp(np.concatenate([none, heights.T])))
-        if rises is not None:  # a line in each cell; from the first edge, so that few digits are lost
-            slopes, middle = rises / np.diff(edges), (edges[1:] + edges[:-1]) / 2 - edges[0]
-            heights[:, 1:-1] -= slopes * middle
-            inside = LookUp(code, clamp(np.concatenate([none, heights.T])))
-            inside += LookUp(code, np.concatenate([none, none, slopes.T, none])) * (x - edges[0])
-        low, high, reach = map(formula, (edges[0], edges[-1], _reach(edges)))
-        below, above = log1p((low - x) / reach) * 2.0, log1p((x - high) / reach) * 2.0
-        outside = Choose((Compare("<", high, x),), inside - above, inside)
-        return Choose((Compare("<", x, low),), inside - below, outside)
-
     def public(self, params: Params, setting: Setting) -> Params:
         return {name: value for name, value in params.items() if name != "place"}
-
-    def scorable(self, params: Params, setting: Setting) -> Params:
-        return params
 
     def private(self, params: Params, setting: Setting) -> Params:
         edges, points = np.asarray(params["edges"], float), np.array(setting.levels)
         return dict(params) | {"place": np.tile(place_of(points, edges[0]), (len(edges), 1))}
-
-    # -- answers
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
-        if len(edges) < 2:
-            return np.full(len(groups), np.nan)
-        ends = np.cumsum(shares, axis=1)[groups]
-        cell = (rng.random(len(groups))[:, None] * ends[:, -1:] >= ends).sum(axis=1)
-        part = rng.random(len(groups))
-        if rises is not None:
-            rise = np.where(rises == 0, TINY, rises)[groups, cell]
-            part = np.clip(np.log1p(part * np.expm1(rise)) / rise, 0.0, 1.0)
-        return np.asarray(edges[cell] + part * np.diff(edges)[cell])
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
-        if len(edges) < 2:
-            return np.full(len(shares), np.nan), np.full(len(shares), np.nan)
-        about, width = edges[0] + (edges[-1] - edges[0]) / 2, np.diff(edges)
-        off, spread = _moments_within(np.zeros_like(shares) if rises is None else rises)
-        middle = (edges[:-1] + width / 2) - about + off * width
-        mean = (shares * middle).sum(axis=1)
-        return about + mean, np.maximum((shares * (middle**2 + spread * width**2)).sum(axis=1) - mean**2, 0.0)
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        edges, shares, rises = params["edges"][0], params["probability"], self.rises(params)
-        start = np.zeros((len(shares), 1))
-        if above:
-            ends = np.concatenate([start, np.cumsum(shares[:, ::-1], axis=1)], axis=1)[:, ::-1]
-        else:
-            ends = np.concatenate([start, np.cumsum(shares, axis=1)], axis=1)
-        if rises is None or not edges[0] < x < edges[-1]:
-            return np.array([np.interp(x, edges, row) for row in ends])
-        cell = int(np.searchsorted(edges, x, side="right")) - 1
-        part, rise = (x - edges[cell]) / (edges[cell + 1] - edges[cell]), rises[:, cell]
-        if above:
-            part, rise = 1.0 - part, -rise
-        rise = np.where(rise == 0, TINY, rise)
-        return np.asarray(ends[:, cell + above] + shares[:, cell] * (np.expm1(rise * part) / np.expm1(rise)))
-
-    def entropy(self, params: Params) -> np.ndarray:
-        shares, rises = params["probability"], self.rises(params)
-        found = xlogy(shares, shares) + shares * _inside(params, rises)
-        if rises is not None:
-            found += shares * rises * _moments_within(rises)[0]
-        return np.asarray(-found.sum(axis=-1))
-
-    def there(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray | None:
-        return np.asarray(~np.isnan(column))
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        if len(params["edges"][0]) < 2:
-            return ["nothing known"] * len(params["edges"])
-        below = np.cumsum(params["probability"], axis=1)
-        ends = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
-        each = [np.interp((0.5, 0.25, 0.75), row, params["edges"][0]) for row in ends]
-        return ["median {}, half from {} to {}".format(*(write_number(setting, x) for x in one)) for one in each]
 
     def check_params(self, params: Params) -> str | None:
         edges = params["edges"]

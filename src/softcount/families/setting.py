@@ -52,6 +52,19 @@ class Setting(Struct, frozen=True):
     written: CellForm | None = None
     step: float = 0.0
 
+    def levels_of_column(self, want: int) -> list[object]:
+        """Return the categories of one column of a block, whose categories are their combinations in order."""
+        combinations: Sequence[Any] = self.levels
+        step = 1  # combinations between two categories of the column
+        for place in reversed(range(len(combinations[0]))):
+            found = [combinations[0][place]]
+            while step * len(found) < len(combinations) and combinations[step * len(found)][place] != found[0]:
+                found.append(combinations[step * len(found)][place])
+            if place == want:
+                return found
+            step *= len(found)
+        raise IndexError(want)
+
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
         """Return the smallest width of a column without spread: the resolution of its numbers."""
         finest = np.finfo(float).eps * np.maximum(np.abs(mean), np.abs(self.anchor * self.scale))
@@ -89,6 +102,8 @@ class Facts(Struct, frozen=True):
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
     """Whether a row holds counts that are scored one by one; the number of their orders is then not in the surprise."""
+    words: bool = False
+    """Whether a cell holds words, or transitions of a sequence."""
     linear: bool = False
     """Whether its log-densities are linear in the features of `linear_of`."""
     in_units: bool = False

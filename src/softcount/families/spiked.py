@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,82 @@ from softcount.core.lazy import betaln, entr, xlog1py, xlogy
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, format_number, register, scalar_prior, write_number
 from softcount.families.categorical import divergence_of_shares, estimate_shares
+from softcount.families.density import Density
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.table.schema import Key, Kind
 
 INNER = ("lognormal", "gamma", "exponential", "normal")
 """Families of the other numbers. They are densities; others would count the value of the spike twice."""
+
+
+class SpikedDensity(Density):
+    """A spike, and the density of the other numbers."""
+
+    family: Spiked
+
+    @cached_property
+    def others(self) -> Density:
+        own = {name: value for name, value in self.own.items() if name != "spike"}
+        return self.family.inner.density(own, self.family._within(self.setting))
+
+    @cached_property
+    def params(self) -> Params:
+        return self.own | self.others.params
+
+    @property
+    def spike(self) -> np.ndarray:
+        """Probability of the spike in every group."""
+        return self.own["spike"]
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        others = self.others.score(self.family._others(column))
+        at, off = self.family._logs(self.own)
+        scored = np.where((column == self.family.at)[:, None], at, off + others)
+        return np.where(np.isnan(column)[:, None], 0.0, scored)
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        others, (on, off) = self.others.formula(keys, sizes), self.family._logs(self.own)
+        if others is None:
+            return None
+        return Choose((Compare("=", Cell(keys[0]), formula(self.family.at)),), formula(on), others + formula(off))
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        others = self.others.draw(groups, rng)
+        return np.where(rng.random(len(groups)) < self.spike[groups], self.family.at, others)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        (mean, variance), at = self.others.moments(), self.family.at
+        off = mean - at
+        with np.errstate(over="ignore"):
+            return at + (1.0 - self.spike) * off, (1.0 - self.spike) * (variance + self.spike * off * off)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        counts = (x < self.family.at) if above else (x >= self.family.at)
+        return np.asarray(self.spike * counts + (1.0 - self.spike) * self.others.cdf(x, above))
+
+    def mass_at(self, x: float) -> np.ndarray:
+        return np.asarray(self.spike * (x == self.family.at) + (1.0 - self.spike) * self.others.mass_at(x))
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        spike = self.spike
+        chosen = entr(spike) + entr(1.0 - spike) + spike * np.log(self.family.rounding)
+        return np.asarray(chosen + (1.0 - spike) * self.others.entropy())
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        """Return the divergence of the shares at the spike, plus that of the other rows."""
+        spike, others = self.spike, shares * (1.0 - self.spike)
+        far = divergence_of_shares(np.stack([spike, 1.0 - spike], axis=-1), shares)
+        others = others / others.sum() if others.sum() > 0 else shares
+        return np.asarray(far + (1.0 - spike) * self.others.divergence(others))
+
+    def describe(self) -> list[str]:
+        at = write_number(self.setting, self.family.at)
+        each = zip(self.spike, self.others.describe(), strict=True)
+        return [f"{100 * spike:.0f} % at {at}, else {words}" for spike, words in each]
+
+    def typical(self) -> list[Any]:
+        each = zip(self.spike, self.others.typical(), strict=True)
+        return [self.family.at if spike >= 0.5 else other for spike, other in each]
 
 
 @register
@@ -64,6 +136,7 @@ class Spiked(Family, Struct, frozen=True):
     rounding: float = 1.0
 
     name = "spiked"
+    _density = SpikedDensity
     kind = Kind.REAL
 
     def __post_init__(self) -> None:
@@ -207,9 +280,6 @@ class Spiked(Family, Struct, frozen=True):
         spike = np.asarray(params["spike"], float)
         return {"spike": spike} | self.inner.private(params, self._within(setting))
 
-    def scorable(self, params: Params, setting: Setting) -> Params:
-        return params | self.inner.scorable(params, self._within(setting))
-
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rest = self.inner.moved(stats[..., 1:], was.inner, was._within(old), self._within(new))
         return concatenate([stats[..., :1], rest], axis=-1)
@@ -231,63 +301,7 @@ class Spiked(Family, Struct, frozen=True):
         others = np.concatenate([others[..., :1] + off[..., None], others[..., 1:]], axis=-1)
         return np.concatenate([np.maximum(at, -1e200)[..., None], others], axis=-1)
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        others = self.inner.score(self._others(column), params, self._within(setting))
-        at, off = self._logs(params)
-        scored = np.where((column == self.at)[:, None], at, off + others)
-        return np.where(np.isnan(column)[:, None], 0.0, scored)
-
     def _logs(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """Return the score of a number at the spike, and the term that any other number adds to its density."""
         with np.errstate(divide="ignore"):
             return np.log(params["spike"]) - np.log(self.rounding), np.log1p(-params["spike"])
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        others, (on, off) = self.inner.formula(params, keys, sizes), self._logs(params)
-        if others is None:
-            return None
-        return Choose((Compare("=", Cell(keys[0]), formula(self.at)),), formula(on), others + formula(off))
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        others = self.inner.draw(params, groups, rng)
-        return np.where(rng.random(len(groups)) < params["spike"][groups], self.at, others)
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        spike, (mean, variance) = params["spike"], self.inner.moments(params)
-        off = mean - self.at
-        with np.errstate(over="ignore"):
-            return self.at + (1.0 - spike) * off, (1.0 - spike) * (variance + spike * off * off)
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        spike, counts = params["spike"], (x < self.at) if above else (x >= self.at)
-        return np.asarray(spike * counts + (1.0 - spike) * self.inner.cdf(params, x, above))
-
-    def mass_at(self, params: Params, x: float) -> np.ndarray:
-        spike = params["spike"]
-        return np.asarray(spike * (x == self.at) + (1.0 - spike) * self.inner.mass_at(params, x))
-
-    def entropy(self, params: Params) -> np.ndarray:
-        return self._surprise(params["spike"], self.inner.entropy(params))
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Return the divergence of the shares at the spike, plus that of the inner family among the other rows."""
-        spike, others = params["spike"], shares * (1.0 - params["spike"])
-        far = divergence_of_shares(np.stack([spike, 1.0 - spike], axis=-1), shares)
-        others = others / others.sum() if others.sum() > 0 else shares
-        return np.asarray(far + (1.0 - spike) * self.inner.divergence(params, others))
-
-    def average_surprise(self, params: Params, setting: Setting, present: np.ndarray | None = None) -> np.ndarray:
-        return self._surprise(params["spike"], self.inner.average_surprise(params, self._within(setting)))
-
-    def _surprise(self, spike: np.ndarray, others: np.ndarray) -> np.ndarray:
-        chosen = entr(spike) + entr(1.0 - spike) + spike * np.log(self.rounding)
-        return np.asarray(chosen + (1.0 - spike) * others)
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        others, at = self.inner.describe(params, self._within(setting)), write_number(setting, self.at)
-        each = zip(params["spike"], others, strict=True)
-        return [f"{100 * spike:.0f} % at {at}, else {words}" for spike, words in each]
-
-    def typical(self, params: Params, setting: Setting) -> list[Any]:
-        others = self.inner.typical(params, self._within(setting))
-        return [self.at if spike >= 0.5 else other for spike, other in zip(params["spike"], others, strict=True)]

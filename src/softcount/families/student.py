@@ -9,13 +9,10 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core.counts import Twofold, concatenate, stack
-from softcount.core.formulas import Cell, Formula, Keys, Sizes
-from softcount.core.lazy import stdtrit
-from softcount.core.special import gap, height, log_integral, shape_of
+from softcount.core.special import HALF_LOG_2PI, gap, height, log_integral, shape_of
 from softcount.errors import DataError
 from softcount.families import normal
-from softcount.families.answers import from_mixture
-from softcount.families.base import Family, register, write_number, write_spread
+from softcount.families.base import Family, register
 from softcount.families.setting import Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2
 
@@ -25,8 +22,6 @@ FAR = 50.0
 """If the mean is this many deviations above zero, the tails do not reach below zero."""
 START = 4.0
 """Initial freedom."""
-POINTS = 2048
-"""Number of quantiles over which a divergence is averaged."""
 
 
 @register
@@ -72,6 +67,7 @@ class Student(normal.AroundMean, Struct, frozen=True):
     freedom: float | None = None
 
     name = "student"
+    _density = normal.StudentDensity
     _n_features = 5
     facts = Facts(
         exact=False,
@@ -103,7 +99,7 @@ class Student(normal.AroundMean, Struct, frozen=True):
         params = params or self._unknown(setting, memberships.shape[1])
         present = ~np.isnan(column)
         members = memberships * present[:, None]
-        z, _ = normal.standardise(np.where(present, column, setting.anchor), self.scorable(params, setting), "spread")
+        z, _ = normal.StudentDensity(self, params, setting).standardise(np.where(present, column, setting.anchor))
         off = z * np.sqrt(params["spread"])
         weight = (params["freedom"] + 1.0) / (params["freedom"] + z * z)
         logs = (members * np.log(weight)).sum(axis=0) - members.sum(axis=0) * gap((params["freedom"] + 1.0) / 2.0)
@@ -182,19 +178,13 @@ class Student(normal.AroundMean, Struct, frozen=True):
             freedom = np.full(freedom.shape, float(self.freedom))
         return params | {"spread": np.maximum(params["spread"], hyper["floor"]), "freedom": freedom}
 
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        return normal.student_score(column, params)
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        return normal.student_formula(params, Cell(keys[0]))
-
     def completed(self, stats: Twofold, params: Params) -> float:
         """Return the log-likelihood with the hidden weights, whose distribution is gamma of shape freedom / 2."""
         rows, logs, mass, mean, squares = _sums(stats)
         half, spread = params["freedom"] / 2.0, params["spread"]
         off = squares + mass * (mean - params["mean"]) ** 2
-        values = -0.5 * (off / spread + rows * np.log(spread)) + 0.5 * logs - rows * normal.HALF_LOG_2PI
-        weights = rows * (height(half) + half - normal.HALF_LOG_2PI) + (half - 1.0) * logs - half * mass
+        values = -0.5 * (off / spread + rows * np.log(spread)) + 0.5 * logs - rows * HALF_LOG_2PI
+        weights = rows * (height(half) + half - HALF_LOG_2PI) + (half - 1.0) * logs - half * mass
         return float((values + weights).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
@@ -218,9 +208,7 @@ class Student(normal.AroundMean, Struct, frozen=True):
         kappa, nu = (np.broadcast_to(hyper[name], rows.shape) for name in ("kappa", "nu"))
         squares = squares + mass * kappa / np.where(mass > 0, mass + kappa, 1.0) * (mean - hyper["mu"]) ** 2
         means = np.where(kappa > 0, -0.5 * np.log1p(mass / np.where(kappa > 0, kappa, 1.0)), 0.0)
-        about = (
-            means + normal.scale_evidence(rows, squares, nu, nu * hyper["s2"]) - 0.5 * logs - rows * normal.HALF_LOG_2PI
-        )
+        about = means + normal.scale_evidence(rows, squares, nu, nu * hyper["s2"]) - 0.5 * logs - rows * HALF_LOG_2PI
         spare = mass - logs - rows
         if self.freedom is None:
             low, high = LOWEST / 2.0, HIGHEST / 2.0
@@ -232,19 +220,6 @@ class Student(normal.AroundMean, Struct, frozen=True):
 
     def free_numbers(self, name: str, setting: Setting) -> int:
         return 0 if name == "freedom" and self.freedom is not None else 1
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        each = zip(params["mean"], np.sqrt(params["spread"]), params["freedom"], strict=True)
-        return [
-            f"mean {write_number(setting, m, spread=s)}, scale {write_spread(setting, s)}, freedom {f:.3g}"
-            for m, s, f in each
-        ]
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Return the divergence from the mixture of all groups, over 2,048 quantiles of each group, to about 1e-3."""
-        quantiles = stdtrit(params["freedom"][:, None], (np.arange(POINTS) + 0.5) / POINTS)
-        values = params["mean"][:, None] + np.sqrt(params["spread"])[:, None] * quantiles
-        return from_mixture(normal.student_score(values.ravel(), params).reshape(*values.shape, -1), shares)
 
 
 def _sums(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,9 +16,17 @@ from softcount.core.formulas import CLAMPED, Formula, Keys, LookUp, Sizes, Words
 from softcount.core.lazy import entr, gammaln, logit, xlog1py, xlogy
 from softcount.core.special import log_of, log_rising
 from softcount.errors import DataError, ModelFileError
-from softcount.families.answers import Columns, Rng, sums_to_one
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.categorical import Shares, concentration, divergence_of_shares, estimate_shares, prior_counts
+from softcount.families.categorical import (
+    Shares,
+    SharesDensity,
+    concentration,
+    divergence_of_shares,
+    estimate_shares,
+    prior_counts,
+)
+from softcount.families.density import Columns, Density, Rng
+from softcount.families.learning import sums_to_one
 from softcount.families.multinomial import log_ways, polya
 from softcount.families.setting import IMPOSSIBLE, SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
@@ -69,33 +77,6 @@ class MultinomialWords(Shares):
         seen, met = np.asarray(log_rising(alpha.sum(axis=-1), words.sum(axis=-1))), words > 0
         return float(np.asarray(log_rising(alpha[met], words[met])).sum() - seen.sum())
 
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        """Return the divergence of a document of the group's typical length."""
-        mass = shares * params["length"]
-        whole = mass / mass.sum() if mass.sum() > 0 else shares
-        return np.asarray(params["length"] * divergence_of_shares(params["probability"], whole))
-
-    def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return the (groups x words) contributions to the log-density of a document, from private parameters."""
-        if "alpha" in params:
-            # Words are drawn one after another: the term for the length of the document is shared by its words.
-            alpha, mass, length = params["alpha"][:, places], params["alpha"].sum(axis=-1), counts.sum()
-            each = (gammaln(mass + length) - gammaln(mass)) / max(length, 1.0)
-            return np.asarray(gammaln(alpha + counts) - gammaln(alpha) - counts * each[:, None])
-        return np.asarray(counts * self.natural(params)[:, places + 1])
-
-    def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw documents, one for each entry of `groups`; return the document of each word, and the word."""
-        usual = params.get("length", np.ones(len(params["probability"])))
-        of = np.repeat(np.arange(len(groups)), rng.poisson(usual[groups]))
-        found = np.zeros(len(of), dtype=np.int64)
-        for g in np.unique(groups):
-            edges, own = np.cumsum(params["probability"][g]), np.flatnonzero(groups[of] == g)
-            if len(edges) and len(own):
-                at = np.searchsorted(edges, rng.random(len(own)) * edges[-1], side="right")
-                found[own] = np.minimum(at, len(edges) - 1)
-        return (of, found) if params["probability"].shape[1] else (of[:0], found[:0])
-
 
 class BernoulliWords(MultinomialWords):
     """Bernoulli: each word is present or not, independently of the others. Absence is evidence too."""
@@ -137,12 +118,6 @@ class BernoulliWords(MultinomialWords):
         table[0] = absent.sum(axis=-1)
         return table.T
 
-    def lacking(self, params: Params) -> np.ndarray | None:
-        certain = params["probability"] >= 1
-        if not certain.any():
-            return None
-        return np.concatenate([certain.sum(axis=-1, keepdims=True), -certain.astype(np.float64)], axis=-1)
-
     def completed(self, stats: Twofold, params: Params) -> float:
         documents, words = _split(stats)
         share, rest = params["probability"], np.maximum(documents[:, None] - words, 0.0)
@@ -174,29 +149,6 @@ class BernoulliWords(MultinomialWords):
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         documents, words = _split(stats)
         return Beta(words + hyper["alpha"], np.maximum(documents[:, None] - words, 0.0) + hyper["beta"])
-
-    def divergence(self, params: Params, shares: np.ndarray) -> np.ndarray:
-        share = params["probability"]
-        whole = np.clip(shares @ share, SMALLEST, 1.0 - 1e-16)
-        with_it = xlogy(share, share) - xlogy(share, whole)
-        return np.asarray((with_it + xlog1py(1.0 - share, -share) - xlog1py(1.0 - share, -whole)).sum(axis=-1))
-
-    def entropy(self, params: Params) -> np.ndarray:
-        """Return the entropy of a whole document."""
-        return np.asarray((entr(params["probability"]) + entr(1.0 - params["probability"])).sum(axis=-1))
-
-    def score_words(self, params: Params, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        return log_of(params["probability"][:, places])
-
-    def words(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        share = params["probability"]
-        step = max(1, DRAWN_AT_ONCE // max(share.shape[1], 1))
-        parts = []
-        for a in range(0, len(groups), step):
-            of, word = np.nonzero(rng.random((len(groups[a : a + step]), share.shape[1])) < share[groups[a : a + step]])
-            parts.append((of + a, word))
-        nothing = np.zeros(0, dtype=np.int64)
-        return tuple(np.concatenate(side) for side in zip((nothing, nothing), *parts, strict=True))  # type: ignore[return-value]
 
 
 class ComplementWords(MultinomialWords):
@@ -292,6 +244,131 @@ NOISE = 1e-14
 """Rounding error of the evidence of a word that is equally likely everywhere."""
 
 
+class BagsDensity(SharesDensity):
+    """Words or transitions of each document, or each as often as it occurs."""
+
+    family: Bags
+
+    def sizes(self, column: Any) -> np.ndarray:
+        """Return the number of words or known transitions of each row; by document, whether it is present."""
+        whole = np.zeros(column.shape[1])
+        whole[0 if self.family.by_document else slice(1, None)] = 1.0
+        return np.asarray(column @ whole)
+
+    def describe(self) -> list[str]:
+        """Describe each group by the words or transitions that distinguish it most from all groups."""
+        table = self.own["probability"].reshape(len(self.own["probability"]), -1)
+        return [list_words(self.setting.levels, row) for row in marking(table)]
+
+    @property
+    def is_product(self) -> bool:
+        """Whether scores are products, except for certain words, which `lacking` counts."""
+        return "alpha" not in self.own
+
+    def score_words(self, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Return the (groups x words) contributions of words to the log-density of a document."""
+        return np.asarray(counts * self.family.natural(self.own)[:, places + 1])
+
+
+class TextDensity(BagsDensity):
+    """Words that are drawn one by one."""
+
+    family: Text
+
+    def score(self, column: Any) -> np.ndarray:
+        features = self.family.features(column, self.setting)
+        if "alpha" in self.own:
+            return polya(features[:, 1:], self.own["alpha"])
+        out = np.asarray(features @ self.family.natural(self.own).T)
+        lacking = self.lacking
+        if lacking is not None:
+            out[np.asarray(features @ lacking.T) > 0] = -np.inf
+        return out
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> Any:
+        """Draw documents as a sparse column, with Poisson lengths around the typical length of their group."""
+        from scipy import sparse
+
+        of, words = self._draw_words(np.asarray(groups), rng)
+        rows = np.concatenate([np.arange(len(groups)), of])
+        places = np.concatenate([np.zeros(len(groups), dtype=np.int64), words + 1])
+        shape = (len(groups), self.own["probability"].shape[1] + 1)
+        return sparse.csr_matrix((np.ones(len(rows)), (rows, places)), shape=shape)
+
+    def draw_columns(self, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None) -> Columns:
+        """Draw documents, with their words in random order: a bag of words has none."""
+        column, out = self.draw(groups, rng), []
+        for start, stop in pairwise(column.indptr):
+            times = column.data[start + 1 : stop].astype(np.int64)
+            ids = rng.permutation(np.repeat(column.indices[start + 1 : stop] - 1, times))
+            out.append(" ".join(str(self.setting.levels[int(i)]) for i in ids))
+        return [out]
+
+    def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Return None if words are drawn one after another, or if some are certain: such scores are not sums."""
+        return None if self.lacking is not None else super().formula(keys, sizes)
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        """Return the divergence of a document of the group's typical length."""
+        mass = shares * self.own["length"]
+        whole = mass / mass.sum() if mass.sum() > 0 else shares
+        return np.asarray(self.own["length"] * divergence_of_shares(self.own["probability"], whole))
+
+    def score_words(self, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        if "alpha" in self.own:
+            # Words are drawn one after another: the term for the length of the document is shared by its words.
+            alpha, mass, length = self.own["alpha"][:, places], self.own["alpha"].sum(axis=-1), counts.sum()
+            each = (gammaln(mass + length) - gammaln(mass)) / max(length, 1.0)
+            return np.asarray(gammaln(alpha + counts) - gammaln(alpha) - counts * each[:, None])
+        return super().score_words(places, counts)
+
+    def _draw_words(self, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw documents, one for each entry of `groups`; return the document of each word, and the word."""
+        usual = self.own.get("length", np.ones(len(self.own["probability"])))
+        of = np.repeat(np.arange(len(groups)), rng.poisson(usual[groups]))
+        found = np.zeros(len(of), dtype=np.int64)
+        for g in np.unique(groups):
+            edges, own = np.cumsum(self.own["probability"][g]), np.flatnonzero(groups[of] == g)
+            if len(edges) and len(own):
+                at = np.searchsorted(edges, rng.random(len(own)) * edges[-1], side="right")
+                found[own] = np.minimum(at, len(edges) - 1)
+        return (of, found) if self.own["probability"].shape[1] else (of[:0], found[:0])
+
+
+class PresenceDensity(TextDensity):
+    """Words that are each present or not."""
+
+    @property
+    def lacking(self) -> np.ndarray | None:
+        certain = self.own["probability"] >= 1
+        if not certain.any():
+            return None
+        return np.concatenate([certain.sum(axis=-1, keepdims=True), -certain.astype(np.float64)], axis=-1)
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        share = self.own["probability"]
+        whole = np.clip(shares @ share, SMALLEST, 1.0 - 1e-16)
+        with_it = xlogy(share, share) - xlogy(share, whole)
+        return np.asarray((with_it + xlog1py(1.0 - share, -share) - xlog1py(1.0 - share, -whole)).sum(axis=-1))
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy of a whole document."""
+        return np.asarray((entr(self.own["probability"]) + entr(1.0 - self.own["probability"])).sum(axis=-1))
+
+    def score_words(self, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        return log_of(self.own["probability"][:, places])
+
+    def _draw_words(self, groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        share = self.own["probability"]
+        step = max(1, DRAWN_AT_ONCE // max(share.shape[1], 1))
+        parts = []
+        for a in range(0, len(groups), step):
+            of, word = np.nonzero(rng.random((len(groups[a : a + step]), share.shape[1])) < share[groups[a : a + step]])
+            parts.append((of + a, word))
+        nothing = np.zeros(0, dtype=np.int64)
+        return tuple(np.concatenate(side) for side in zip((nothing, nothing), *parts, strict=True))  # type: ignore[return-value]
+
+
 class Bags(Family):
     """Base of families of counted words or transitions.
 
@@ -299,28 +376,39 @@ class Bags(Family):
     """
 
     kind = Kind.TEXT
-    facts = Facts(stack="bag", rows_first=True, counted=True, linear=True)
+    facts = Facts(stack="bag", rows_first=True, counted=True, words=True, linear=True)
+    _density = BagsDensity
     by_document = False
     """Whether it counts the documents that contain a word, not the occurrences."""
     nouns: ClassVar[tuple[str, str]] = "text", "documents"
     """What a column holds, and what its cells are."""
 
+    model: str
+    """Name of the distribution of words or transitions."""
+
+    @property
+    def plain(self) -> Family:
+        """The family that estimates probabilities of single words."""
+        return self
+
+    def log_odds(self, here: Twofold, there: Twofold, hyper: Hyper, how: How) -> np.ndarray:
+        """Return the log-odds of every word between two classes with these statistics; `hyper` is of one class."""
+        how = "mean" if how == "predictive" else how
+        own, other = (self.plain.estimate(stats, hyper, how)["probability"].ravel() for stats in (here, there))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = logit(own) - logit(other) if self.by_document else np.log(own) - np.log(other)
+        return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+    def word_evidence(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """Return the evidence of every word: among all documents if only presence counts, else among all words."""
+        own, rest = (float(part[0] if self.by_document else part[1:].sum()) for part in (here, there))
+        return evidence(here[1:], there[1:], (own, rest))
+
     def features(self, column: Any, setting: Setting) -> Any:
         return column
 
-    def sizes(self, column: Any, setting: Setting) -> np.ndarray:
-        """Return the number of words or known transitions of each row; by document, whether it is present."""
-        whole = np.zeros(column.shape[1])
-        whole[0 if self.by_document else slice(1, None)] = 1.0
-        return np.asarray(column @ whole)
-
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
-
-    def describe(self, params: Params, setting: Setting) -> list[str]:
-        """Describe each group by the words or transitions that distinguish it most from all groups."""
-        table = params["probability"].reshape(len(params["probability"]), -1)
-        return [list_words(setting.levels, row) for row in marking(table)]
 
     def check_params(self, params: Params) -> str | None:
         length = params.get("length", np.zeros(1))
@@ -356,10 +444,6 @@ class Bags(Family):
             out[:, 0] = part[:, 0]
             out[:, 1 + columns[there]] = part[:, 1 + there]
         return Twofold(hi, lo)
-
-    def is_product(self, params: Params) -> bool:
-        """Return whether scores are products, except for certain words, which `lacking` counts."""
-        return "alpha" not in params
 
     def takes(self, kind: Kind) -> bool:
         return kind is Kind.TEXT
@@ -466,6 +550,10 @@ class Text(Bags, Struct, frozen=True):
         return cls(**{part: getattr(reading, part) for part in Reading.__struct_fields__})
 
     @property
+    def plain(self) -> Family:
+        return MODELS["bernoulli" if self.by_document else "multinomial"]
+
+    @property
     def words_model(self) -> MultinomialWords:
         """The model of its words."""
         return MODELS[self.model]
@@ -537,26 +625,6 @@ class Text(Bags, Struct, frozen=True):
             f"documents have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
         )
 
-    def score(self, column: Any, params: Params, setting: Setting) -> np.ndarray:
-        features = self.features(column, setting)
-        if "alpha" in params:
-            return polya(features[:, 1:], params["alpha"])
-        out = np.asarray(features @ self.natural(params).T)
-        lacking = self.lacking(params)
-        if lacking is not None:
-            out[np.asarray(features @ lacking.T) > 0] = -np.inf
-        return out
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> Any:
-        """Draw documents as a sparse column, with Poisson lengths around the typical length of their group."""
-        from scipy import sparse
-
-        of, words = self.words_model.words(params, np.asarray(groups), rng)
-        rows = np.concatenate([np.arange(len(groups)), of])
-        places = np.concatenate([np.zeros(len(groups), dtype=np.int64), words + 1])
-        shape = (len(groups), params["probability"].shape[1] + 1)
-        return sparse.csr_matrix((np.ones(len(rows)), (rows, places)), shape=shape)
-
     def check_params(self, params: Params) -> str | None:
         if not sums_to_one(params.get("others", np.ones((1, 0)))):
             return "its probabilities do not sum to one"
@@ -568,33 +636,16 @@ class Text(Bags, Struct, frozen=True):
     def title(self) -> str:
         return f"text, {self.model}"
 
-    def draw_columns(
-        self, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray | None = None
-    ) -> Columns:
-        """Draw documents, with their words in random order: a bag of words has none."""
-        column, out = self.draw(params, groups, rng), []
-        for start, stop in pairwise(column.indptr):
-            times = column.data[start + 1 : stop].astype(np.int64)
-            ids = rng.permutation(np.repeat(column.indices[start + 1 : stop] - 1, times))
-            out.append(" ".join(str(setting.levels[int(i)]) for i in ids))
-        return [out]
-
-    def formula(self, params: Params, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return None if words are drawn one after another, or if some are certain: such scores are not sums."""
-        return None if self.lacking(params) is not None else Family.formula(self, params, keys, sizes)
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         code = WordsCode(keys[0], "once" if self.by_document else "times")
         return LookUp(code, clamp(weights[:, 1:].T)) + formula(weights[:, 0])
 
-    def words_of(self, setting: Setting) -> WordFigures | None:
-        plain = MODELS["bernoulli" if self.by_document else "multinomial"]
-        return WordFigures(setting.levels, self.model, plain, self.words_model.score_words, self.by_document)
+    def density(self, params: Params, setting: Setting) -> Density:
+        return (PresenceDensity if self.by_document else TextDensity)(self, params, setting)
 
 
 BY_MODEL = (
-    "estimate", "natural", "lacking", "completed", "slope", "log_prior", "evidence", "proper", "posterior",
-    "divergence", "entropy",
+    "estimate", "natural", "completed", "slope", "log_prior", "evidence", "proper", "posterior",
 )  # fmt: skip
 """Methods that the model of words implements."""
 
@@ -605,33 +656,6 @@ def _of_words_model(name: str) -> Any:
 
 for _name in BY_MODEL:
     setattr(Text, _name, _of_words_model(_name))
-
-
-class WordFigures(Struct, frozen=True):
-    """Statistics of single words or transitions under the named `model`.
-
-    `plain` estimates their probabilities, and `scores` divides the log-density of a document among them. With `once`
-    only the presence of a word counts, not its frequency.
-    """
-
-    words: Sequence[object]
-    model: str
-    plain: Family
-    scores: Callable[[Params, np.ndarray, np.ndarray], np.ndarray]
-    once: bool = False
-
-    def log_odds(self, here: Twofold, there: Twofold, hyper: Hyper, how: How) -> np.ndarray:
-        """Return the log-odds of every word between two classes with these statistics; `hyper` is of one class."""
-        how = "mean" if how == "predictive" else how
-        own, other = (self.plain.estimate(stats, hyper, how)["probability"].ravel() for stats in (here, there))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds = logit(own) - logit(other) if self.once else np.log(own) - np.log(other)
-        return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
-
-    def evidence(self, here: np.ndarray, there: np.ndarray) -> np.ndarray:
-        """Return the evidence of every word: among all documents if only presence counts, else among all words."""
-        own, rest = (float(part[0] if self.once else part[1:].sum()) for part in (here, there))
-        return evidence(here[1:], there[1:], (own, rest))
 
 
 def evidence(here: np.ndarray, there: np.ndarray, sizes: tuple[float, float]) -> np.ndarray:

@@ -12,9 +12,11 @@ from softcount.core import remedies
 from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED, Cell, Formula, Keys, Sizes, formula
 from softcount.core.lazy import betainc, betaln, gammaln, pdtrc, xlog1py
-from softcount.core.special import log_of, log_rising, pdtr
+from softcount.core.special import log_negative_binomial, log_of, log_rising, pdtr
 from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
+from softcount.families.density import Density
+from softcount.families.learning import product
 from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.priors import Beta, Gamma
 from softcount.table.schema import Key, Kind
@@ -22,6 +24,46 @@ from softcount.table.schema import Key, Kind
 Pair = tuple[np.ndarray, np.ndarray]
 LEAST = 1e-12
 """Minimum number of rows of a predictive form, for groups without observed or prior rows."""
+
+
+class TotalsDensity(Density):
+    """A density of values, or its average over the posterior of its parameter."""
+
+    family: Totals
+
+    @property
+    def after(self) -> Pair | None:
+        """Rows and total of a predictive form; None for plugged-in parameters."""
+        rows, total = self.family.prior_names
+        return (self.own[rows], self.own[total]) if rows in self.own else None
+
+    def score(self, column: np.ndarray) -> np.ndarray:
+        if self.after is None:
+            return super().score(column)
+        x = column[:, None]
+        return np.where(np.isnan(x), 0.0, self.family.predicted(np.where(np.isnan(x), 0.0, x), *self.after))
+
+    def entropy(self, present: np.ndarray | None = None) -> np.ndarray:
+        """Return the entropy, -E[T] . eta if the density has no other part."""
+        if type(self.family).base is not Family.base or not self.is_product:
+            return super().entropy()
+        return -product(self._mean_features(), self.family.natural(self.own))
+
+    def divergence(self, shares: np.ndarray) -> np.ndarray:
+        """Return E[T] . (eta of the group - eta of the whole), with plugged-in parameters.
+
+        The whole is the member of the family with the mean features of all groups together.
+        """
+        plain = type(self)(self.family, {name: self.own[name] for name in self.family.chart}, self.setting)
+        means = plain._mean_features()
+        together = Twofold.of((shares @ means)[None])
+        hyper = self.family.hyper(0.0, together, Setting())
+        whole = self.family.natural(self.family.estimate(together, hyper, "ml"))
+        return product(means, self.family.natural(plain.own) - whole)
+
+    def _mean_features(self) -> np.ndarray:
+        mean = self.moments()[0]
+        return np.stack([np.ones_like(mean), mean], axis=-1)
 
 
 class Totals(Family):
@@ -32,6 +74,7 @@ class Totals(Family):
     """
 
     facts = Facts(rows_first=True)
+    _density = TotalsDensity
     _n_features = 2
     prior_names: ClassVar[tuple[str, str]] = ("rows", "total")
     """Names of prior rows and their total, in the prior and in the parameters of the predictive form."""
@@ -53,10 +96,6 @@ class Totals(Family):
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         present = ~np.isnan(column)
         return np.stack([present.astype(np.float64), np.where(present, column, 0.0)], axis=1)
-
-    def mean_features(self, params: Params) -> np.ndarray | None:
-        mean = self.moments(params)[0]
-        return np.stack([np.ones_like(mean), mean], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         pooled = stats.value.sum(axis=0)
@@ -110,20 +149,9 @@ class Totals(Family):
         after = (stats.value[..., j] + hyper[name] for j, name in enumerate(self.prior_names))
         return self.conjugate(**dict(zip(self.conjugate_parts, after, strict=True)))
 
-    def after(self, params: Params) -> Pair | None:
-        """Return rows and total of a predictive form; None for plugged-in parameters."""
-        return (params[self.prior_names[0]], params[self.prior_names[1]]) if self.prior_names[0] in params else None
-
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         """Return the log-density of values after these rows with this total, without `base`."""
         return np.asarray(self.log_mass(rows + 1.0, total + x) - self.log_mass(rows, total))
-
-    def score(self, column: np.ndarray, params: Params, setting: Setting) -> np.ndarray:
-        after = self.after(params)
-        if after is None:
-            return Family.score(self, column, params, setting)
-        x = column[:, None]
-        return np.where(np.isnan(x), 0.0, self.predicted(np.where(np.isnan(x), 0.0, x), *after))
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         start, slope = weights.T
@@ -134,6 +162,28 @@ LEAST_MEAN = 1e-294
 """Smallest mean of the whole column: the largest rate of a group, and its totals, must be finite."""
 SHORTEST = 1e-6
 """Smallest mean of a group, as a share of the column's mean: below it scores of other groups' rows lose all digits."""
+
+
+class ExponentialDensity(TotalsDensity):
+    """Exponential, or Lomax in the predictive form."""
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        after, rate = self.after, self.own["rate"][groups]
+        rate = rate if after is None else rng.gamma(after[0][groups], 1.0 / after[1][groups])
+        return np.asarray(rng.standard_exponential(len(groups)) / rate)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        after = self.after
+        if after is None:
+            return 1.0 / self.own["rate"], self.own["rate"] ** -2
+        with np.errstate(divide="ignore", over="ignore"):  # infinite after too few rows
+            mean = after[1] / np.maximum(after[0] - 1.0, 0.0)
+            return mean, mean**2 * after[0] / np.maximum(after[0] - 2.0, 0.0)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        after, x = self.after, max(x, 0.0)
+        hazard = self.own["rate"] * x if after is None else after[0] * np.log1p(x / after[1])
+        return np.asarray(np.exp(-hazard) if above else -np.expm1(-hazard))
 
 
 @register
@@ -165,6 +215,7 @@ class Exponential(Totals, Struct, frozen=True):
     """
 
     name = "exponential"
+    _density = ExponentialDensity
     chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
     facts = Facts(rows_first=True, spread_parameters=("rate",))
     conjugate = Gamma
@@ -211,23 +262,32 @@ class Exponential(Totals, Struct, frozen=True):
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(rows) - np.log(total) - (rows + 1.0) * np.log1p(x / total))
 
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        after, rate = self.after(params), params["rate"][groups]
-        rate = rate if after is None else rng.gamma(after[0][groups], 1.0 / after[1][groups])
-        return np.asarray(rng.standard_exponential(len(groups)) / rate)
 
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        after = self.after(params)
+class GeometricDensity(TotalsDensity):
+    """Geometric, or its average over a beta distribution."""
+
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        after, p = self.after, self.own["success"][groups]
+        p = p if after is None else rng.beta(after[0][groups], after[1][groups])
+        return np.asarray(rng.geometric(np.maximum(p, np.finfo(float).tiny)) - 1.0)  # a drawn p may underflow to 0
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        after, p = self.after, self.own["success"]
         if after is None:
-            return 1.0 / params["rate"], params["rate"] ** -2
-        with np.errstate(divide="ignore", over="ignore"):  # infinite after too few rows
-            mean = after[1] / np.maximum(after[0] - 1.0, 0.0)
-            return mean, mean**2 * after[0] / np.maximum(after[0] - 2.0, 0.0)
+            return (1.0 - p) / p, (1.0 - p) / p**2
+        a, b = after
+        with np.errstate(divide="ignore"):  # infinite after too few rows
+            mean = b / np.maximum(a - 1.0, 0.0)
+            return mean, mean * (a + b - 1.0) * a / (np.maximum(a - 1.0, 0.0) * np.maximum(a - 2.0, 0.0))
 
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        after, x = self.after(params), max(x, 0.0)
-        hazard = params["rate"] * x if after is None else after[0] * np.log1p(x / after[1])
-        return np.asarray(np.exp(-hazard) if above else -np.expm1(-hazard))
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        after, more = self.after, max(np.floor(x) + 1.0, 0.0)
+        if after is None:
+            with np.errstate(divide="ignore"):
+                log_survival = xlog1py(more, -self.own["success"])
+        else:
+            log_survival = log_rising(after[1], more) - log_rising(sum(after), more)
+        return np.asarray(np.exp(log_survival) if above else -np.expm1(log_survival))
 
 
 @register
@@ -257,6 +317,7 @@ class Geometric(Totals, Struct, frozen=True):
     """
 
     name = "geometric"
+    _density = GeometricDensity
     kind = Kind.COUNT
     chart: ClassVar[Mapping[str, Line]] = {"success": "share"}
     prior_names = ("successes", "failures")
@@ -278,28 +339,29 @@ class Geometric(Totals, Struct, frozen=True):
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         return np.asarray(np.log(rows) + log_rising(total, x) - log_rising(rows + total, x + 1.0))
 
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        after, p = self.after(params), params["success"][groups]
-        p = p if after is None else rng.beta(after[0][groups], after[1][groups])
-        return np.asarray(rng.geometric(np.maximum(p, np.finfo(float).tiny)) - 1.0)  # a drawn p may underflow to 0
 
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        after, p = self.after(params), params["success"]
-        if after is None:
-            return (1.0 - p) / p, (1.0 - p) / p**2
-        a, b = after
-        with np.errstate(divide="ignore"):  # infinite after too few rows
-            mean = b / np.maximum(a - 1.0, 0.0)
-            return mean, mean * (a + b - 1.0) * a / (np.maximum(a - 1.0, 0.0) * np.maximum(a - 2.0, 0.0))
+class PoissonDensity(TotalsDensity):
+    """Poisson, or negative binomial in the predictive form."""
 
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        after, more = self.after(params), max(np.floor(x) + 1.0, 0.0)
-        if after is None:
-            with np.errstate(divide="ignore"):
-                log_survival = xlog1py(more, -params["success"])
-        else:
-            log_survival = log_rising(after[1], more) - log_rising(sum(after), more)
-        return np.asarray(np.exp(log_survival) if above else -np.expm1(log_survival))
+    def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        rate = self.own["rate"][groups]
+        if "shape" in self.own:
+            rate = rng.gamma(self.own["shape"][groups], 1.0 / self.own["rows"][groups])
+        return np.asarray(rng.poisson(rate).astype(np.float64))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        rate = self.own["rate"]
+        return rate, rate + (rate / self.own["rows"] if "rows" in self.own else 0.0)
+
+    def cdf(self, x: float, above: bool = False) -> np.ndarray:
+        if x < 0:
+            return np.full(len(self.own["rate"]), float(above))
+        count = np.floor(x)
+        if "shape" not in self.own:
+            return np.asarray((pdtrc if above else pdtr)(count, self.own["rate"]))
+        if above:
+            return np.asarray(betainc(count + 1.0, self.own["shape"], 1.0 / (1.0 + self.own["rows"])))
+        return np.asarray(betainc(self.own["shape"], count + 1.0, self.own["rows"] / (1.0 + self.own["rows"])))
 
 
 @register
@@ -332,6 +394,7 @@ class Poisson(Totals, Struct, frozen=True):
     """
 
     name = "poisson"
+    _density = PoissonDensity
     kind = Kind.COUNT
     chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
     prior_names = ("rows", "shape")
@@ -350,9 +413,7 @@ class Poisson(Totals, Struct, frozen=True):
         return np.stack([-rate, np.maximum(log_of(rate), CLAMPED)], axis=-1)
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Return the negative binomial log-probability."""
-        grown = gammaln(total + x) - gammaln(total)
-        return np.asarray(grown + total * np.log(rows) - (total + x) * np.log1p(rows))
+        return log_negative_binomial(x, total, rows)
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         rows, total = stats.value[..., 0], stats.value[..., 1]
@@ -360,26 +421,6 @@ class Poisson(Totals, Struct, frozen=True):
         with np.errstate(divide="ignore"):
             spread = shape * np.log1p(rows / extra) + total * np.log(rows + extra)
         return float(np.where(rows > 0, np.asarray(log_rising(shape, total)) - spread, 0.0).sum())
-
-    def draw(self, params: Params, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        rate = params["rate"][groups]
-        if "shape" in params:
-            rate = rng.gamma(params["shape"][groups], 1.0 / params["rows"][groups])
-        return np.asarray(rng.poisson(rate).astype(np.float64))
-
-    def moments(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
-        rate = params["rate"]
-        return rate, rate + (rate / params["rows"] if "rows" in params else 0.0)
-
-    def cdf(self, params: Params, x: float, above: bool = False) -> np.ndarray:
-        if x < 0:
-            return np.full(len(params["rate"]), float(above))
-        count = np.floor(x)
-        if "shape" not in params:
-            return np.asarray((pdtrc if above else pdtr)(count, params["rate"]))
-        if above:
-            return np.asarray(betainc(count + 1.0, params["shape"], 1.0 / (1.0 + params["rows"])))
-        return np.asarray(betainc(params["shape"], count + 1.0, params["rows"] / (1.0 + params["rows"])))
 
     def check_params(self, params: Params) -> str | None:
         return None if (params["rate"] >= 0).all() else "its rates are not all 0 or more"

@@ -281,7 +281,7 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
         require(len(classes) == groups, f"there are {len(classes)} class names for {groups} classes.")
         known_classes = groups
     for leaf in leaves:  # the target of a network is a node
-        levels = leaf.family.levels_of(leaf.setting) if leaf.key == filed.target and classes is None else None
+        levels = leaf.levels_of() if leaf.key == filed.target and classes is None else None
         known_classes = known_classes if levels is None else len(levels)
     facts: Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
@@ -509,7 +509,7 @@ def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> N
             spec = schema[column]
             usable = spec.used and leaf.family.takes(spec.kind)
             require(usable, f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
-            levels = leaf.family.levels_of(leaf.setting, place)
+            levels = leaf.levels_of(place)
             alike = levels is None or tuple(levels) == spec.levels
             require(alike, f"column {column!r} has two different lists of levels.")
             narrow = spec.kind is not Kind.CATEGORICAL or spec.wide or len(spec.levels) <= NARROW_LEVELS

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError
-from softcount.families import Family, Params
+from softcount.families.density import Density, concatenate_groups
 from softcount.fitted import conditions, derived_columns
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Table
@@ -104,8 +104,7 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
     """
 
     weights: np.ndarray
-    family: Family
-    params: Params
+    density: Density
     written: CellForm | None = None
     bounds: tuple[float, float] | None = None
 
@@ -120,7 +119,7 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
 
     @property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        means, variances = self.family.moments(self.params)
+        means, variances = self.density.moments()
         inside = self._inside
         if inside is None or self.bounds is None:
             return means, variances
@@ -134,13 +133,13 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
     @property
     def _inside(self) -> np.ndarray | None:
         """The (2 x groups) shares of each group below the two bounds; None if the answer is not truncated."""
-        if self.bounds is None or self.family.as_normal(self.params) is None:
+        if self.bounds is None or self.density.as_normal() is None:
             return None
-        ends = np.stack([self.family.cdf(self.params, end) for end in self.bounds])
+        ends = np.stack([self.density.cdf(end) for end in self.bounds])
         return ends if (ends[1] - ends[0] > LEAST_INSIDE).all() else None
 
     def _pdf(self, values: np.ndarray) -> np.ndarray:
-        density = np.exp(conditions.density_logs(self.family, self.params, values))
+        density = np.exp(self.density.log_pdf(values))
         inside = self._inside
         if inside is not None and self.bounds is not None:
             there = (values >= self.bounds[0]) & (values <= self.bounds[1])
@@ -152,7 +151,7 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
 
     def group_cdfs(self, x: float) -> np.ndarray:
         """Return the (groups,) shares of each group at or below x."""
-        below, inside = self.family.cdf(self.params, float(x)), self._inside
+        below, inside = self.density.cdf(float(x)), self._inside
         return below if inside is None else np.clip((below - inside[0]) / (inside[1] - inside[0]), 0.0, 1.0)
 
     @property
@@ -161,7 +160,7 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
 
     def _quantile(self, q: float) -> float:
         found = _first_float(self.cdf, q)
-        return float(np.ceil(found)) if self.family.whole_numbers else found
+        return float(np.ceil(found)) if self.density.family.whole_numbers else found
 
 
 class AveragedAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
@@ -263,7 +262,7 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
         return _answer(model, of, rows, known)
     joined = {column for key in rows.ranges for column in conditions.leaf_with(model, key).columns}
     leaves = {spec.key: conditions.leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
-    columns = {key for key, leaf in leaves.items() if leaf.family.answers and key not in known}
+    columns = {key for key, leaf in leaves.items() if conditions.can_query(leaf) and key not in known}
     for spec, rule in derived_columns.derived_fields(model.schema):
         sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
         columns |= {spec.key} if sure or rule.lead in columns else set()
@@ -304,19 +303,20 @@ def _answer_column(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
     if of in (model.target, name_apart(model, CLASS)):
         return dict(zip(model.names, map(float, rows.groups), strict=True))
     leaf = conditions.leaf_with(model, of)
-    leaf.family.refuse_query(of)
+    conditions.refuse_query(leaf, of)
     for key in rows.ranges:
         if conditions.leaf_with(model, key) is leaf:
             raise conditions.not_together(key, of)
-    place, levels = leaf.columns.index(of), leaf.family.levels_of(leaf.setting, leaf.columns.index(of))
+    place, levels = leaf.columns.index(of), leaf.levels_of(leaf.columns.index(of))
     cells = conditions.cells_of_leaf(model, leaf, rows.chunk)
-    weights, (family, params) = rows.groups, conditions.conditional(model, leaf, cells[0], place)
+    block = leaf.density(model.estimates)
+    weights, density = rows.groups, block.conditional(cells[0], place)
     if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over groups and rows
-        each = [conditions.conditional(model, leaf, row, place)[1] for row in cells]
-        weights, params = rows.weights.ravel(), {name: np.concatenate([own[name] for own in each]) for name in params}
+        weights = rows.weights.ravel()
+        density = concatenate_groups([block.conditional(row, place) for row in cells])
     if levels is None:
-        return Answer(weights, family, params, model.schema[of].written, model.schema[of].bounds)
-    shares = map(float, weights @ params["probability"])
+        return Answer(weights, density, model.schema[of].written, model.schema[of].bounds)
+    shares = map(float, weights @ density.params["probability"])
     return dict(zip(levels_as_written(model.schema, of, levels), shares, strict=True))
 
 
@@ -325,10 +325,6 @@ def _mapping(given: Any) -> dict[Key, Any]:
         got = type(given).__name__
         raise DataError(f"given is a mapping of columns to values, such as {{'age': 40}}, not an object of type {got}.")
     return dict(given or {})
-
-
-def _public(model: Fitted, leaf: Node) -> Params:
-    return leaf.family.public(model.estimates[leaf.key], leaf.setting)
 
 
 # -- samples
@@ -403,7 +399,7 @@ def _drawn_leaf(
     cells = None
     if held:
         cells = np.where([c in held for c in leaf.columns], conditions.cells_of_leaf(model, leaf, chunk)[0], np.nan)
-    values = leaf.family.draw_columns(_public(model, leaf), leaf.setting, groups, rng, cells)
+    values = leaf.density(model.estimates).draw_columns(groups, rng, cells)
     if not leaf.columns:
         return {f"{leaf.key}_{i}": part for i, part in enumerate(values)}
     counts = [model.schema[c].kind is Kind.COUNT for c in leaf.columns]
@@ -433,12 +429,13 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
                 continue
             model.refuse_impossible(chunk, possible | ~np.isin(np.arange(chunk.n_rows), rows))
             cells = conditions.cells_of_leaf(model, leaf, chunk)[rows]
-            values = leaf.family.fill(_public(model, leaf), leaf.setting, weights[rows], cells, place)
+            density = leaf.density(model.estimates)
+            values = density.fill(weights[rows], cells, place)
             if (bounds := model.schema[column].bounds) is not None:
                 values = np.clip(values, *bounds)
             found.setdefault(column, []).append((rows + chunk.start, values))
             if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
-                own = weights[rows] @ _public(model, leaf)["probability"]
+                own = weights[rows] @ density.params["probability"]
                 shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
     return join_fills(model.schema, table, found, shares)
 
@@ -500,27 +497,26 @@ def plain_columns(fitted: Fitted) -> list[Key]:
     return [column for column, kind in kinds.items() if kind.numeric or kind.coded]
 
 
-def marginal(fitted: Fitted, column: Key) -> tuple[Family, Params, Sequence[object] | None]:
-    """Return the family, the parameters in every group and the categories of one column, also inside a block."""
+def marginal(fitted: Fitted, column: Key) -> tuple[Density, Sequence[object] | None]:
+    """Return the density in every group and the categories of one column, also inside a block."""
     leaf = conditions.leaf_with(fitted, column)
-    leaf.family.refuse_query(column)
+    conditions.refuse_query(leaf, column)
     place = leaf.columns.index(column)
-    own = leaf.family.scorable(fitted.estimates[leaf.key], leaf.setting)
     unknown = np.full(len(leaf.columns), np.nan) if fitted.schema[column].kind.numeric else np.zeros(len(leaf.columns))
-    family, params = leaf.family.conditional(own, leaf.setting, unknown, place)
-    return family, params, leaf.family.levels_of(leaf.setting, place)
+    return leaf.density(fitted.estimates).conditional(unknown, place), leaf.levels_of(place)
 
 
 def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
-    family, params, levels = marginal(fitted, column)
+    density, levels = marginal(fitted, column)
     if levels is not None:
-        return ColumnShape(column, levels, np.arange(len(levels)), np.asarray(params["probability"], dtype=float))
+        shares = np.asarray(density.params["probability"], dtype=float)
+        return ColumnShape(column, levels, np.arange(len(levels)), shares)
     low, high = column_range(fitted, column)
-    whole = family.whole_numbers and high - low < WHOLE_NUMBERS
+    whole = density.family.whole_numbers and high - low < WHOLE_NUMBERS
     points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
     each = np.eye(fitted.n_groups)
     bounds = fitted.schema[column].bounds
-    heights = np.stack([np.asarray(Answer(one, family, params, bounds=bounds).pdf(points)) for one in each])
+    heights = np.stack([np.asarray(Answer(one, density, bounds=bounds).pdf(points)) for one in each])
     return ColumnShape(column, None, points, heights, whole)
 
 
@@ -532,7 +528,7 @@ def column_range(fitted: Fitted, column: Key) -> tuple[float, float]:
         room = 0.15 * (high - low)
         low, high = max(low - room, known.quantiles[0]), min(high + room, known.quantiles[-1])
     else:
-        family, params, _ = marginal(fitted, column)
-        whole = Answer(fitted.shares, family, params, bounds=fitted.schema[column].bounds)
+        density, _ = marginal(fitted, column)
+        whole = Answer(fitted.shares, density, bounds=fitted.schema[column].bounds)
         low, high = whole.quantile(TAIL), whole.quantile(1 - TAIL)
     return (low, high) if high > low else (low - 0.5, high + 0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
-from softcount.families.text import WordFigures, list_words
+from softcount.families.text import Bags, list_words
 from softcount.fitted.explain import explain_rows
 from softcount.models.nodes import Node
 from softcount.table import Chunk, Chunks, Key, Table
@@ -36,7 +36,7 @@ LEAST = 0.5
 
 def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
     """Return the leaves of the text columns, or only the one of column `key`."""
-    found = [leaf for leaf in fitted.model.leaves if leaf.family.words_of(leaf.setting) is not None]
+    found = [leaf for leaf in fitted.model.leaves if leaf.family.facts.words]
     if not found:
         raise DataError("the model has no column of text, so there are no words. Declare one: kinds={'note': 'text'}.")
     named = [leaf for leaf in found if key is None or leaf.key == key]
@@ -45,10 +45,8 @@ def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
     return named
 
 
-def word_figures(leaf: Node) -> WordFigures:
-    found = leaf.family.words_of(leaf.setting)
-    assert found is not None
-    return found
+def word_family(leaf: Node) -> Bags:
+    return cast("Bags", leaf.family)
 
 
 # -- characteristic words of a class
@@ -101,7 +99,7 @@ def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
 
 def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
     """Yield for each group every word's log-odds, evidence, and counts here and elsewhere; one group has odds 0."""
-    counts, words = fitted.counts.arrays[leaf.key], word_figures(leaf)
+    counts, family = fitted.counts.arrays[leaf.key], word_family(leaf)
     hyper, how = average_prior(fitted.imagined.hypers[leaf.key]), fitted.imagined.how
     whole = counts.sum(axis=0, keepdims=True)
     for g in range(fitted.n_groups):
@@ -111,7 +109,7 @@ def _figures(fitted: Fitted, leaf: Node) -> Iterator[tuple[np.ndarray, ...]]:
         if fitted.n_groups == 1:
             odds = nats = np.zeros(len(count) - 1)
         else:
-            odds, nats = words.log_odds(here, there, hyper, how), words.evidence(count, rest)
+            odds, nats = family.log_odds(here, there, hyper, how), family.word_evidence(count, rest)
         yield odds, nats, count[1:], rest[1:]
 
 
@@ -181,7 +179,7 @@ def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | 
 
 def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
     bag = chunk.bags[fitted.schema.places[leaf.key].slot]
-    once = word_figures(leaf).once and fitted.scorer.is_naive
+    once = word_family(leaf).by_document and fitted.scorer.is_naive
     inside = bag.indices > 0
     places, counts = bag.indices[inside] - 1, bag.data[inside]
     nats = fitted.scorer.score_words(fitted, leaf, bag, pair)

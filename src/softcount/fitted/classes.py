@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
 from softcount.families import Family
-from softcount.families.answers import patterns
+from softcount.families.density import Density, patterns
 from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import marking_lines
-from softcount.fitted.influence import measure_departures, pool_params, sum_other_groups
+from softcount.fitted.influence import measure_departures, pool_groups, sum_other_groups
 from softcount.models.nodes import Node, refuse_families
 from softcount.models.star import TILE
 from softcount.run.local import Runner, Threads
@@ -42,14 +43,16 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
 
     fitted: Fitted
     compiled: Any
-    usual: dict[Any, np.ndarray]
+    densities: dict[Key, Density]
+    usual: dict[Key, np.ndarray]
 
     @classmethod
     def of(cls, fitted: Fitted) -> SurpriseMeter:
         refuse_families(fitted.model.leaves, "has no density to be surprised by")
         own = fitted.estimates
-        usual = {x.key: x.family.average_surprise(own[x.key], x.setting) for x in fitted.model.leaves}
-        return cls(fitted, fitted.model.compile(fitted.estimates), usual)
+        densities = {leaf.key: leaf.density(own) for leaf in fitted.model.leaves}
+        usual = {key: density.entropy() for key, density in densities.items()}
+        return cls(fitted, fitted.model.compile(own), densities, usual)
 
     @property
     def _usual_class(self) -> float:
@@ -66,7 +69,7 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         expected = np.broadcast_to(self.fitted.shares, members.shape)
         there, average, rest = [], [], []
         for leaf in star.leaves:
-            cells = leaf.family.there(columns[leaf.key], self.fitted.estimates[leaf.key], leaf.setting)
+            cells = self.densities[leaf.key].there(columns[leaf.key])
             if cells is None:
                 rest.append(self._usual_leaf(leaf, columns[leaf.key], members, expected))
             else:
@@ -100,9 +103,8 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         `expected` holds the class probabilities before the row is seen, one row of them or an array of the shape of
         `members`.
         """
-        params = self.fitted.estimates[leaf.key]
         expected = np.broadcast_to(expected, members.shape)
-        each = leaf.family.surprise_by_column(column, params, leaf.setting, members, expected)
+        each = self.densities[leaf.key].surprise_by_column(column, members, expected)
         if each is not None:
             return dict(zip(leaf.columns, each.T, strict=True))
         density = scores + np.reshape(_modelled_base(leaf.family, column), (-1, 1))
@@ -119,16 +121,16 @@ class SurpriseMeter(Struct, frozen=True, eq=False):
         For words and counts the average is over the row's posterior classes. The number of words is not modelled, so a
         long text of a class with many words would otherwise seem odd.
         """
-        family, setting, params = leaf.family, leaf.setting, self.fitted.estimates[leaf.key]
-        if family.facts.counted:
-            return np.asarray(family.sizes(column, setting) * (members @ self.usual[leaf.key]))
-        there = family.there(column, params, setting)
+        density = self.densities[leaf.key]
+        if leaf.family.facts.counted:
+            return np.asarray(density.sizes(column) * (members @ self.usual[leaf.key]))
+        there = density.there(column)
         if there is not None:
             return np.where(there, expected @ self.usual[leaf.key], 0.0)
         out = np.zeros(len(expected))
-        for rows, present in patterns(family.present(column)):
+        for rows, present in patterns(density.present(column)):
             if present.any():
-                out[rows] = expected[rows] @ family.average_surprise(params, setting, present)
+                out[rows] = expected[rows] @ density.entropy(present)
         return out
 
 
@@ -191,36 +193,36 @@ class Card(Struct, frozen=True):
 def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
     """Describe one column briefly for every group: its rows, or with `parameters` the estimated parameters."""
     leaf = fitted.model.nodes[key]
-    if leaf.family.words_of(leaf.setting) is not None:
+    if leaf.family.facts.words:
         return [own for own, _ in marking_lines(fitted, leaf)]
-    public = {key: leaf.family.public(fitted.estimates[key], leaf.setting)} if parameters else None
-    return _describe_leaf(fitted, leaf, leaf.family.describe, NO_VALUES, fitted.counts, public)
+    estimates = fitted.estimates if parameters else None
+    return _describe_leaf(fitted, leaf, methodcaller("describe"), NO_VALUES, fitted.counts, estimates)
 
 
 def _describe_leaf(
-    fitted: Fitted, leaf: Node, describe: Callable[..., list[Any]], nothing: Any, counts: Counts, public: Any
+    fitted: Fitted, leaf: Node, ask: Callable[[Density], list[Any]], nothing: Any, counts: Counts, estimates: Any
 ) -> list[Any]:
-    """Describe the `public` parameters of each group or, without them, the rows that were counted.
+    """Describe the estimates of each group or, without them, the rows that were counted.
 
     Rows are described without a prior; a group without values gets `nothing`.
     """
-    if public is not None:
-        return describe(public[leaf.key], leaf.setting)
+    if estimates is not None:
+        return ask(leaf.density(estimates))
     stats, family = counts.arrays[leaf.key], leaf.family
     hyper = fitted.imagined.hypers[leaf.key]
     alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
-    found = describe(family.public(alone, leaf.setting), leaf.setting)
+    found = ask(family.density(alone, leaf.setting))
     return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, found, strict=True)]
 
 
 def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
     """Return a card for every class, which describes its rows or, with `parameters`, its estimated parameters."""
-    far, own = measure_departures(fitted), (fitted.counts, fitted.params if parameters else None)
-    texts = [x for x in fitted.model.leaves if x.family.words_of(x.setting) is not None]
+    far, own = measure_departures(fitted), (fitted.counts, fitted.estimates if parameters else None)
+    texts = [x for x in fitted.model.leaves if x.family.facts.words]
     words = {x.key: list(marking_lines(fitted, x)) for x in texts}
     plain = [x for x in fitted.model.leaves if x.key not in words]
-    here = {x.key: _describe_leaf(fitted, x, x.family.describe, NO_VALUES, *own) for x in plain}
-    likely = {x.key: _describe_leaf(fitted, x, x.family.typical, None, *own) for x in plain}
+    here = {x.key: _describe_leaf(fitted, x, methodcaller("describe"), NO_VALUES, *own) for x in plain}
+    likely = {x.key: _describe_leaf(fitted, x, methodcaller("typical"), None, *own) for x in plain}
     here |= {key: [own for own, _ in pairs] for key, pairs in words.items()}
     likely = {x.key: [write_cell(x.setting.written, value) for value in likely[x.key]] for x in plain}
     typical = {x.key: likely.get(x.key, here[x.key]) for x in fitted.model.leaves}
@@ -247,8 +249,8 @@ def _elsewhere(fitted: Fitted, words: dict[Key, list[tuple[str, str]]], paramete
     plain = [leaf for leaf in fitted.model.leaves if leaf.key not in words]
     others = sum_other_groups(fitted) if plain else repeat(fitted.counts)
     for g, counts in zip(range(fitted.n_groups), others, strict=False):
-        own = counts, pool_params(fitted, counts) if parameters and plain else None
-        described = {x.key: _describe_leaf(fitted, x, x.family.describe, NO_VALUES, *own)[0] for x in plain}
+        own = counts, pool_groups(fitted, counts) if parameters and plain else None
+        described = {x.key: _describe_leaf(fitted, x, methodcaller("describe"), NO_VALUES, *own)[0] for x in plain}
         yield described | {key: pairs[g][1] for key, pairs in words.items()}
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.special import softmax_rows
 from softcount.errors import DataError, warn
-from softcount.families import Family, Params, Setting
+from softcount.families.density import Density
 from softcount.models.nodes import Node
 from softcount.sources import wording
 from softcount.table import Chunk, Table
@@ -400,21 +400,21 @@ def within(pieces: Pieces, values: Any) -> np.ndarray:
 # -- likelihood of groups
 
 
-def share_within(family: Family, params: Params, pieces: Iterable[Piece]) -> np.ndarray:
+def share_within(density: Density, pieces: Iterable[Piece]) -> np.ndarray:
     """Return the probability, in every group, of a number in one of the disjoint pieces.
 
     Pieces in the upper half subtract survival functions and the others subtract distribution functions, so no digits
     are lost.
     """
-    parts = [_share_of(family, params, piece) for piece in pieces]
+    parts = [_share_of(density, piece) for piece in pieces]
     return np.asarray(sum(parts[1:], parts[0])) if parts else np.zeros(1)
 
 
-def _share_of(family: Family, params: Params, piece: Piece) -> np.ndarray:
+def _share_of(density: Density, piece: Piece) -> np.ndarray:
     if piece.low == piece.high:
-        return family.mass_at(params, piece.low)
+        return density.mass_at(piece.low)
     # P(low < x <= high): low is the largest number below the piece, high the largest in it.
-    if family.whole_numbers:
+    if density.family.whole_numbers:
         low = float(np.ceil(piece.low) - 1.0 if piece.low_in else np.floor(piece.low))
         high = float(np.floor(piece.high) if piece.high_in else np.ceil(piece.high) - 1.0)
     else:
@@ -422,31 +422,27 @@ def _share_of(family: Family, params: Params, piece: Piece) -> np.ndarray:
         high = piece.high if piece.high_in else float(np.nextafter(piece.high, -INF))
     if low == -INF or high == INF:
         if low == -high:
-            return np.ones(len(next(iter(params.values()))))
-        return family.cdf(params, high) if low == -INF else family.cdf(params, low, above=True)
-    below = family.cdf(params, low)
-    up = family.cdf(params, low, above=True) - family.cdf(params, high, above=True)
-    return np.asarray(np.maximum(np.where(below > 0.5, up, family.cdf(params, high) - below), 0.0))
+            return np.ones(density.groups)
+        return density.cdf(high) if low == -INF else density.cdf(low, above=True)
+    below = density.cdf(low)
+    up = density.cdf(low, above=True) - density.cdf(high, above=True)
+    return np.asarray(np.maximum(np.where(below > 0.5, up, density.cdf(high) - below), 0.0))
 
 
-def evidence_within(key: Key, family: Family, params: Params, pieces: Pieces) -> np.ndarray:
+def evidence_within(key: Key, density: Density, pieces: Pieces) -> np.ndarray:
     """Return the probability of the pieces in every group.
 
     If all pieces are single numbers with probability zero, it is the sum of their densities.
     """
-    if not family.has_cdf:
-        raise DataError(f"column {key!r} is {family.title}, of which ranges have no exact probability. Give a value.")
-    found = share_within(family, params, pieces)
+    if not density.has_cdf:
+        raise DataError(
+            f"column {key!r} is {density.family.title}, of which ranges have no exact probability. Give a value."
+        )
+    found = share_within(density, pieces)
     points = np.array([piece.low for piece in pieces if piece.low == piece.high])
     if found.any() or len(points) < len(pieces):
         return found
-    return np.asarray(np.exp(density_logs(family, params, points)).sum(axis=0))
-
-
-def density_logs(family: Family, params: Params, values: np.ndarray) -> np.ndarray:
-    """Return (values x groups) log-densities."""
-    scored = family.score(values, params, Setting()) + np.atleast_1d(family.base(values))[:, None]
-    return np.asarray(scored)
+    return np.asarray(np.exp(density.log_pdf(points)).sum(axis=0))
 
 
 # Checks of given cells: refuse several values, warn about unknown ones.
@@ -559,7 +555,7 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
         leaf = leaf_with(model, key)
         if key in model.schema.texts:
             raise DataError(f"column {key!r} is text: the given value must be one document.")
-        leaf.family.refuse_query(key)
+        refuse_query(leaf, key)
     spread = [key for key in conditions if len(leaf_with(model, key).columns) > 1 and _levels(model, key) is not None]
     if not model.scorer.has_ranges or (spread and not model.scorer.has_density):
         raise DataError(
@@ -621,15 +617,24 @@ def cells_of_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
     return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
 
 
-def conditional(model: Fitted, leaf: Node, cells: np.ndarray, place: int) -> tuple[Family, Params]:
-    """Return one column's family and its parameters in every group, given the other cells of its block."""
-    own = leaf.family.scorable(model.estimates[leaf.key], leaf.setting)
-    return leaf.family.conditional(own, leaf.setting, cells, place)
+def can_query(leaf: Node) -> bool:
+    """Return whether the columns of a leaf can be queried one by one."""
+    return not leaf.family.facts.counted
+
+
+def refuse_query(leaf: Node, column: Key) -> None:
+    """Raise an error if the columns of a leaf cannot be queried."""
+    if leaf.family.facts.words:
+        raise DataError(f"{column!r} ({leaf.family.title}) cannot be queried: sample() draws documents or sequences.")
+    if leaf.family.facts.counted:
+        raise DataError(
+            f"{column!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be queried."
+        )
 
 
 def _levels(model: Fitted, key: Key) -> Levels | None:
     leaf = leaf_with(model, key)
-    levels = leaf.family.levels_of(leaf.setting, leaf.columns.index(key))
+    levels = leaf.levels_of(leaf.columns.index(key))
     return None if levels is None else Levels(wording.column(key), levels)
 
 
@@ -651,14 +656,15 @@ def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) ->
         other = next((k for k, own in leaves.items() if own is leaf and k != key), None)
         if other is not None:
             raise not_together(key, other)
-        each = [conditional(model, leaf, row, leaf.columns.index(key)) for row in cells_of_leaf(model, leaf, chunk)]
+        density, place = leaf.density(model.estimates), leaf.columns.index(key)
+        each = [density.conditional(row, place) for row in cells_of_leaf(model, leaf, chunk)]
         levels = _levels(model, key)
         if levels is None:
             pieces = ranges[key].pieces(number_reader(model, key))
-            shares = [evidence_within(key, family, params, pieces) for family, params in each]
+            shares = [evidence_within(key, density, pieces) for density in each]
         else:
             allowed_levels(model, key, ranges[key])
-            shares = [params["probability"] @ ranges[key].allows(levels) for _, params in each]
+            shares = [density.params["probability"] @ ranges[key].allows(levels) for density in each]
         with np.errstate(divide="ignore"):
             found += model.scorer.leaf_weights(model)[keys.index(leaf.key)] * np.log(shares)
     return found

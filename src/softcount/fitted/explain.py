@@ -250,9 +250,8 @@ class NormalPlane(Struct, frozen=True):
 def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key, int]]:
     """Return the normal columns: means and covariances of the leaf, the leaf's key and the column's position in it."""
     found: dict[Key, tuple[np.ndarray, np.ndarray, Key, int]] = {}
-    params = fitted.params
     for leaf in fitted.model.leaves:
-        normal = leaf.family.as_normal(params[leaf.key]) if leaf.columns else None
+        normal = leaf.density(fitted.estimates).as_normal() if leaf.columns else None
         if normal is not None:
             for place, column in enumerate(leaf.columns):
                 found[column] = (*normal, leaf.key, place)
@@ -387,10 +386,10 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
 
     model.scorer.check_quadratic()
     one, other = model.group_of(first), model.group_of(second)
-    public, columns = model.params, tuple(column for leaf in model.model.leaves for column in leaf.columns)
+    columns = tuple(column for leaf in model.model.leaves for column in leaf.columns)
     means, spreads = [], []
     for leaf in model.model.leaves:
-        found = leaf.family.as_normal(public[leaf.key])
+        found = leaf.density(model.estimates).as_normal()
         if found is None:
             raise DataError(
                 f"column {leaf.key!r} ({leaf.family.title}) is not normal within the classes, so their boundary is not "

@@ -177,11 +177,11 @@ class Fitted(FittedTable, frozen=True, eq=False):
         """Categories of discrete columns and words of text columns, in the order of their probabilities."""
         found: dict[Key, Sequence[object]] = {}
         for leaf in self.model.leaves:
-            levels, words = leaf.family.levels_of(leaf.setting), leaf.family.words_of(leaf.setting)
+            levels = leaf.levels_of()
             if levels is not None:
                 found[leaf.key] = list(levels)
-            elif words is not None:
-                found[leaf.key] = words.words
+            elif leaf.family.facts.words:
+                found[leaf.key] = leaf.setting.levels
         return found
 
     @property

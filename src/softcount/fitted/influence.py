@@ -30,7 +30,7 @@ def measure_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     estimated from all counts under the same priors, so both are equally cautious on small tables. It reproduces all
     printed digits of AutoClass's values for small soybean; the average of the groups does not.
     """
-    single, found = _pooled(fitted, fitted.counts.map(sum_groups)), {}
+    single, found = pool_groups(fitted, fitted.counts.map(sum_groups)), {}
     for leaf in fitted.model.leaves:
         # Append the single class as one more group with share 1, so that it is the average of the groups.
         # Use counting units, in which no value underflows.
@@ -38,7 +38,7 @@ def measure_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
         joined = {name: np.concatenate([part, single[leaf.key][name]]) for name, part in groups.items()}
         shares = np.zeros(len(joined[next(iter(joined))]))
         shares[-1] = 1.0
-        found[leaf.key] = np.asarray(np.maximum(leaf.family.divergence(joined, shares)[:-1], 0.0))
+        found[leaf.key] = np.asarray(np.maximum(leaf.family.density(joined, leaf.setting).divergence(shares)[:-1], 0.0))
     return found
 
 
@@ -85,7 +85,7 @@ def sum_other_groups(fitted: Fitted) -> Iterator[Counts]:
 
 def pool_params(fitted: Fitted, counts: Counts) -> dict[Key, Params]:
     """Return the parameters of one class with these counts, in the user's units."""
-    return fitted.model.public(_pooled(fitted, counts))
+    return fitted.model.public(pool_groups(fitted, counts))
 
 
 def whole_table(fitted: Fitted) -> dict[Key, Params]:
@@ -98,7 +98,7 @@ def sum_groups(array: Twofold, groups: slice = slice(None)) -> Twofold:
     return array[groups].sum(axis=0, keepdims=True)
 
 
-def _pooled(fitted: Fitted, counts: Counts) -> Stacked:
+def pool_groups(fitted: Fitted, counts: Counts) -> Stacked:
     hypers = {x.key: average_prior(fitted.imagined.hypers[x.key]) for x in fitted.model.leaves}
     leaves = Nodes(fitted.model.leaves, fitted.model.nodes.apart)
     return leaves.estimate(leaves.stacked(counts), Imagined(hypers, fitted.imagined.how))

@@ -17,6 +17,7 @@ from softcount.core.special import log_of
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Categorical, Family, Setting
 from softcount.families import Params as Own
+from softcount.families.density import Density
 from softcount.fitted.answers import (
     Answer,
     IntervalAnswer,
@@ -150,15 +151,15 @@ class NumberNode(Struct, frozen=True):
     scope: tuple[int, ...]
 
     @property
-    def _public(self) -> Own:
-        return self.node.family.public(self.fitted.estimates[self.node.key], self.node.setting)
+    def density(self) -> Density:
+        return self.node.density(self.fitted.estimates)
 
     def means(self, data: Any) -> np.ndarray:
         """Return (rows x configurations) expected values given the other numbers of the leaf; one row if all agree."""
         own = self.stack
         if isinstance(own, NumberPart):
             return own.conditional_means(self.compiled, data[0], self.want)
-        return np.asarray(self.node.family.moments(self._public)[0][None])
+        return np.asarray(self.density.moments()[0][None])
 
     def holes(self, chunk: Chunk) -> np.ndarray:
         """Mark (rows x its columns) missing cells that can be imputed; a missing text stays missing."""
@@ -173,14 +174,14 @@ class NumberNode(Struct, frozen=True):
         cells = chunk.reals[np.ix_(rows, np.array([place.slot for place in own.places]))]
         if isinstance(own, NumberPart):
             return np.asarray((shares * own.conditional_means(self.compiled, cells, self.want)).sum(axis=1))
-        return self.node.family.fill(self._public, self.node.setting, shares, cells, column)
+        return self.density.fill(shares, cells, column)
 
-    def spread(self, ready: NetRows) -> tuple[Family, Own]:
-        """Return its family and its parameters in every configuration, given the other numbers of one row."""
+    def spread(self, ready: NetRows) -> Density:
+        """Return its density in every configuration, given the other numbers of one row."""
         own = self.stack
         if isinstance(own, NumberPart):
             return own.conditional(self.compiled, ready.leaves[self.leaf][0][0], self.want)
-        return self.node.family, self.node.family.scorable(self.fitted.estimates[self.node.key], self.node.setting)
+        return self.density
 
     def hidden_in(self, ready: NetRows) -> tuple[NetRows, int | None]:
         """Hide this node in the rows; the second value is the leaf to leave out if all of it is hidden, or None."""
@@ -399,7 +400,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         for key in filter(self.is_number, given.conditions):
             number, pieces = self.number(key), given.conditions[key].pieces(number_reader(self, key))
             number.refuse_range_beside(known)
-            logs = log_of(evidence_within(key, *number.spread(ready), pieces))
+            logs = log_of(evidence_within(key, number.spread(ready), pieces))
             if number.scope:
                 found = found.with_factor(number.scope, logs[None])
         return ready, found, given
@@ -504,7 +505,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     def _one(self, of: Key, ready: NetRows, evidence: Evidence) -> Probabilities | Answer | IntervalAnswer:
         if self.is_number(of):
             number = self.number(of)
-            return Answer(self._shares(number, evidence)[0], *number.spread(ready), self.schema[of].written)
+            return Answer(self._shares(number, evidence)[0], number.spread(ready), self.schema[of].written)
         return self._leveled(of, self.questions.posterior([self._discrete(of)], evidence))
 
     def _leveled(self, of: Key, shares: np.ndarray) -> Probabilities | IntervalAnswer:
@@ -580,7 +581,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         return {key: self.net.density_within(key).draw(intervals, rng, self.schema[key].whole)}
 
     def _drawn_numbers(self, leaf: Node, rng: np.random.Generator, groups: np.ndarray) -> dict[Key, np.ndarray]:
-        values = np.asarray(leaf.family.draw_columns(self.params[leaf.key], leaf.setting, groups, rng, None)[0])
+        values = np.asarray(leaf.density(self.estimates).draw_columns(groups, rng)[0])
         return {leaf.key: values.astype(np.int64) if self.schema[leaf.key].kind is Kind.COUNT else values}
 
     # -- interventions

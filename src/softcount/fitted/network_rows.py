@@ -141,7 +141,7 @@ def usual_surprise(fitted: FittedNet) -> dict[Key, float]:
     for key, scope in net.levels_above.items():
         [shares] = fitted.configuration_shares(scope, nothing)
         node = net.nodes[key]
-        found[key] = float(shares @ np.asarray(node.family.average_surprise(fitted.estimates[key], node.setting)))
+        found[key] = float(shares @ np.asarray(node.density(fitted.estimates).entropy()))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct
@@ -12,6 +12,7 @@ from softcount.core.formulas import Apply, Formula, LookUp, formula, scale_terms
 from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
+from softcount.families.text import BagsDensity
 from softcount.fitted.calibration import Calibration
 from softcount.models.bag_stack import Bag
 from softcount.models.nodes import Node
@@ -170,10 +171,10 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
 
     def score_words(self, model: Fitted, leaf: Node, bag: Any, pair: tuple[int, int]) -> np.ndarray:
         """Return the contributions of a document's words to the log-odds of a pair of groups, in nats."""
-        inside, figures = bag.indices > 0, leaf.family.words_of(leaf.setting)
+        inside = bag.indices > 0
         params = {name: part[list(pair)] for name, part in model.estimates[leaf.key].items()}
-        assert figures is not None
-        scores = figures.scores(params, bag.indices[inside] - 1, bag.data[inside])
+        density = cast("BagsDensity", leaf.family.density(params, leaf.setting))
+        scores = density.score_words(bag.indices[inside] - 1, bag.data[inside])
         scores = np.where(np.abs(scores) > -IMPOSSIBLE, np.copysign(np.inf, scores), scores)
         return log_ratio(*(scores * self.leaf_weights(model)[model.model.leaves.index(leaf)]))
 
@@ -188,9 +189,9 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         feature per category. A multinomial block has one per count, and a text that is present one per word (for
         Bernoulli words, 1 if the word occurs).
         """
-        intercept, coefs, public = self.bias(model), [], model.params
+        intercept, coefs = self.bias(model), []
         for weight, leaf in zip(self.leaf_weights(model), model.model.leaves, strict=True):
-            part = leaf.family.linear(public[leaf.key], leaf.setting)
+            part = leaf.density(model.estimates).linear()
             if part is None:
                 raise DataError(
                     f"column {leaf.key!r} ({leaf.family.title}) is not linear in the classes' log-odds. "
@@ -224,9 +225,8 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         return terms
 
     def leaf_formulas(self, model: Fitted) -> list[Formula | None]:
-        params = model.params
         return [
-            leaf.family.formula(params[leaf.key], leaf.columns, [len(model.schema[key].levels) for key in leaf.columns])
+            leaf.density(model.estimates).formula(leaf.columns, [len(model.schema[key].levels) for key in leaf.columns])
             for leaf in model.model.leaves
         ]
 
@@ -318,7 +318,7 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
             model.model.leaves, super().leaf_terms(model), self.weights.tolist(), strict=True
         ):
             if leaf.key in limited:
-                if leaf.family.words_of(leaf.setting) is not None:
+                if leaf.family.facts.words:
                     why = "with a weight has words that are impossible in some class"
                     raise not_exported(leaf.key, f"is {leaf.family.title}", why)
                 term = (

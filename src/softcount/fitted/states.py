@@ -252,13 +252,13 @@ def forecast_values(fitted: FittedStates, states: np.ndarray, level: float) -> d
     shares, found = states @ fitted.chain.sharing, dict[str, list[Any]]()
     tail = 0.5 * (1 - level)
     for column in (column for leaf in fitted.chain.leaves for column in leaf.columns):
-        family, params, levels = marginal(fitted.shown, column)
+        density, levels = marginal(fitted.shown, column)
         name = str(column)
         if levels is not None:
-            odds = shares @ params["probability"]
+            odds = shares @ density.params["probability"]
             found |= {name: [levels[at] for at in odds.argmax(axis=1)], f"{name} p": odds.max(axis=1).tolist()}
             continue
-        answers = [Answer(row / row.sum(), family, params) for row in shares]
+        answers = [Answer(row / row.sum(), density) for row in shares]
         found[name] = [answer.mean for answer in answers]
         found[f"{name} low"] = [answer.quantile(tail) for answer in answers]
         found[f"{name} high"] = [answer.quantile(1 - tail) for answer in answers]
@@ -283,8 +283,7 @@ def draw_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator)
     """Draw a value of every column at each step of a path."""
     groups, found = np.array(fitted.chain.links.shown)[path], dict[Key, Any]()
     for leaf in fitted.chain.leaves:
-        own = leaf.family.public(fitted.estimates[leaf.key], leaf.setting)
-        values = leaf.family.draw_columns(own, leaf.setting, groups, rng, None)
+        values = leaf.density(fitted.estimates).draw_columns(groups, rng)
         for column, part in zip(leaf.columns, values, strict=True):
             whole = fitted.schema[column].kind is Kind.COUNT
             found[column] = np.asarray(part, np.int64) if whole else part

@@ -139,8 +139,8 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
         return params
 
     def _scores(self, params: Params, rows: np.ndarray) -> np.ndarray:
-        family, values, setting = self.node.family, self.numbers.values[rows], self.node.setting
-        scored = family.score(values, family.scorable(params, setting), setting)
+        family, values = self.node.family, self.numbers.values[rows]
+        scored = family.density(params, self.node.setting).score(values)
         return np.asarray(scored[np.arange(len(rows)), self.numbers.labels[rows]] + family.base(values))
 
 
@@ -382,7 +382,7 @@ class Contest(Struct, frozen=True, eq=False):
         if not self.strict or isinstance(self.key, tuple) or self.numbers.least < 0:
             return False
         family, setting = trial.node.family, trial.node.setting
-        return bool(np.max(family.cdf(family.public(trial.whole, setting), -5e-324)) > LEAK)
+        return bool(np.max(family.density(trial.whole, setting).cdf(-5e-324)) > LEAK)
 
 
 def _floor(family: Family, numbers: Numbers) -> float:

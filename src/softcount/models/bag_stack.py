@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from softcount.core.counts import Twofold
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
+from softcount.families.density import Density
 from softcount.families.setting import IMPOSSIBLE
 from softcount.models.nodes import Name, Params
 from softcount.models.stacks import SingleStack, Tallies
@@ -87,21 +88,21 @@ class Bag(SingleStack, frozen=True, eq=False):
 
     def compile(self, params: Params) -> Any:
         """Return log-weights with the groups side by side, and weights that count absent words that are certain."""
-        family, own = self.node.family, params[self.node.key]
-        if not family.is_product(own):
-            return own
-        lacking = family.lacking(own)
-        return _abreast(family.natural(own)), None if lacking is None else _abreast(lacking)
+        density = self.node.density(params)
+        if not density.is_product:
+            return density
+        lacking = density.lacking
+        return _abreast(self.node.family.natural(density.own)), None if lacking is None else _abreast(lacking)
 
     def weighed(self, compiled: Any, weights: np.ndarray) -> Any:
         """Return None if some word is impossible, or if words are drawn one after another."""
-        if isinstance(compiled, dict) or compiled[1] is not None or compiled[0].min(initial=0.0) < IMPOSSIBLE:
+        if isinstance(compiled, Density) or compiled[1] is not None or compiled[0].min(initial=0.0) < IMPOSSIBLE:
             return None
         return compiled[0] * weights[0], None
 
     def score(self, data: SparseRows, compiled: Any, out: np.ndarray) -> None:
-        if isinstance(compiled, dict):
-            out += self.node.family.score(data.matrix, compiled, self.node.setting)
+        if isinstance(compiled, Density):
+            out += compiled.score(data.matrix)
             return
         weights, lacking = compiled
         self.kernels.score_bags(*data.parts, weights, out)

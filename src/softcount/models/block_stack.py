@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core.counts import Twofold, concatenate, two_sum
-from softcount.core.special import inverse_of_lower
+from softcount.core.special import HALF_LOG_2PI, inverse_of_lower
 from softcount.errors import DataError
 from softcount.families import Normal, Setting
-from softcount.families import Params as Own
-from softcount.families.answers import patterns
+from softcount.families.density import Density, patterns
+from softcount.families.linear import LinearDensity
 from softcount.families.multinormal import block_density
-from softcount.families.normal import HALF_LOG_2PI
+from softcount.families.normal import NormalDensity
 from softcount.kernels.reference import completed
 from softcount.models.nodes import Bundle, Name, Params
 from softcount.models.stacks import STEADY, Kernels, SingleStack, Tallies, one_hot, wanted
@@ -308,7 +308,8 @@ class NumberPart(Block, frozen=True, eq=False):
         steps = np.tile(np.eye(d), (configurations, 1, 1))
         for j, node in enumerate(self.nodes):
             own = self.groups_of[:, j]
-            start, slopes, spread = (part[own] for part in node.family.regression(params[node.key]))
+            density = cast("NormalDensity | LinearDensity", node.density(params))
+            start, slopes, spread = (part[own] for part in density.regression())
             above = list(self.parents[j])
             mean[:, j] = start + (slopes * mean[:, above]).sum(axis=1)
             variance[:, j] = spread
@@ -401,15 +402,15 @@ class NumberPart(Block, frozen=True, eq=False):
 
     # -- answers about one number
 
-    def conditional(self, found: Densities, cells: np.ndarray, want: int) -> tuple[Normal, Own]:
-        """Return one number given the other cells of a row: a normal in every configuration, for `Normal.score`."""
+    def conditional(self, found: Densities, cells: np.ndarray, want: int) -> Density:
+        """Return one number given the other cells of a row: a normal in every configuration."""
         full, left = self._complete_rows(found, self.hiding((cells[None], cells), [want])[0])
         anchors, scales = self.units
         at = (found.centres[:, 0, want] - anchors[want]) * scales[want]
         own = {"mean": at + full[:, 0, 1 + want], "variance": left[:, 1 + want, 1 + want]}
         node = self.nodes[want]
         setting = Setting((node.key,), len(at), (), anchors[want : want + 1], scales[want : want + 1])
-        return Normal(), Normal().scorable(own, setting)
+        return Normal().density(own, setting)
 
     def conditional_means(self, found: Densities, rows: np.ndarray, want: int) -> np.ndarray:
         """Return (rows x configurations) expected values of one number, given the other cells of each row."""

@@ -478,4 +478,4 @@ def _end_to_end(counts: Sequence[np.ndarray]) -> Twofold:
 
 def levels_of(node: Node) -> Sequence[object] | None:
     """Return the categories of a discrete node; None for a number."""
-    return node.family.levels_of(node.setting, 0)
+    return node.levels_of(0)

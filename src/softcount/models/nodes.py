@@ -7,7 +7,7 @@ separated only for the user and the file.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from softcount.core.counts import ROOT, Counts, Twofold, stack
 from softcount.errors import DataError
 from softcount.families import Family, How, Hyper, Setting
 from softcount.families import Params as Own
+from softcount.families.density import Density
 from softcount.priors import Dirichlet, Expert
 from softcount.priors.distribution import Distribution
 from softcount.table.schema import Key
@@ -34,6 +35,17 @@ class Node(Struct, frozen=True):
     columns: tuple[Key, ...]
     family: Family
     setting: Setting
+
+    def density(self, params: Params) -> Density:
+        """Return what these parameters of all nodes say about its values."""
+        return self.family.density(params[self.key], self.setting)
+
+    def levels_of(self, want: int | None = None) -> Sequence[object] | None:
+        """Return the categories of one of its columns, or of all together; None for numbers and words."""
+        if not self.family.discrete:
+            return None
+        joint = want is not None and self.family.block
+        return self.setting.levels_of_column(want or 0) if joint else self.setting.levels
 
     def with_groups(self, groups: int) -> Node:
         same = self.setting.groups == groups

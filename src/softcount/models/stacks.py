@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache, cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core.counts import Twofold, stack
 from softcount.core.formulas import CLAMPED
+from softcount.families.normal import centred_form
 from softcount.kernels import WORTH_COMPILING, choose
 from softcount.models.nodes import Bundle, Name, Node, Params
 from softcount.table.chunk import Chunk
 from softcount.table.schema import ColumnPlace, Key
+
+if TYPE_CHECKING:
+    from softcount.families.categorical import CategoricalDensity
+    from softcount.families.joint import Joint
+    from softcount.families.point_counts import PointCounts
 
 
 class Ragged(Twofold):
@@ -164,12 +170,10 @@ class Stack(Struct, frozen=True, eq=False):
         return sum((node.family.base(self._own(data[0], place)) for place, node in enumerate(self.nodes)), 0.0)
 
     def compile(self, params: Params) -> Any:
-        """Return private parameters, those for `score`, and natural parameters if scores are products (else None)."""
-        private = [params[node.key] for node in self.nodes]
-        public = [node.family.scorable(own, node.setting) for node, own in zip(self.nodes, private, strict=True)]
-        family = self.node.family
-        product = family.facts.has_products and all(family.is_product(own) for own in public)
-        return private, public, np.concatenate([family.natural(own) for own in public], axis=1) if product else None
+        """Return the densities of the nodes, and natural parameters if scores are products (else None)."""
+        densities, family = [node.density(params) for node in self.nodes], self.node.family
+        product = family.facts.has_products and all(density.is_product for density in densities)
+        return densities, np.concatenate([family.natural(x.own) for x in densities], axis=1) if product else None
 
     def contrast(self, compiled: Any) -> Any:
         """Reduce the parameters to the differences between groups."""
@@ -181,7 +185,7 @@ class Stack(Struct, frozen=True, eq=False):
 
     def score(self, data: Any, compiled: Any, out: np.ndarray) -> None:
         """Add the log-density of every row in every group to `out`."""
-        eta = compiled[2]
+        eta = compiled[1]
         if eta is not None:
             out += data[1] @ eta.T
             return
@@ -193,12 +197,12 @@ class Stack(Struct, frozen=True, eq=False):
         return None
 
     def score_node(self, data: Any, compiled: Any, node: int, out: np.ndarray) -> None:
-        _, public, eta = compiled
+        densities, eta = compiled
         if eta is not None:
             own = slice(node * self.bundles[0].width, (node + 1) * self.bundles[0].width)
             out += data[1][:, own] @ eta[:, own].T
         else:
-            out += self.node.family.score(self._own(data[0], node), public[node], self.nodes[node].setting)
+            out += densities[node].score(self._own(data[0], node))
 
     def score_nodes(self, data: Any, compiled: Any, out: np.ndarray) -> np.ndarray:
         """Add the part of `score` of each node to (nodes x rows x groups) zeros."""
@@ -217,7 +221,7 @@ class Stack(Struct, frozen=True, eq=False):
         if features is not None:
             flat = memberships.T @ features
             return {self.name: Twofold.of(flat.reshape(len(flat), len(self.nodes), -1))}
-        private = [None] * len(self.nodes) if compiled is None else compiled[0]
+        private = [None] * len(self.nodes) if compiled is None else [density.own for density in compiled[0]]
         parts = [
             node.family.count(self._own(columns, place), memberships, private[place], node.setting)
             for place, node in enumerate(self.nodes)
@@ -227,7 +231,8 @@ class Stack(Struct, frozen=True, eq=False):
     def count_labelled(self, data: Any, labels: np.ndarray, weights: np.ndarray | None, groups: int) -> Tallies:
         family, setting = self.node.family, self.node.setting
         if family.facts.counts_points:  # a stack of one column
-            return {self.name: family.count_labels(self._own(data[0], 0), labels, weights, groups, setting).spread(1)}
+            counted = cast("PointCounts", family).count_labels(self._own(data[0], 0), labels, weights, groups, setting)
+            return {self.name: counted.spread(1)}
         return self.count(data, one_hot(labels, weights, groups), None)
 
     def count_shown(self, data: Any, labels: np.ndarray, weights: np.ndarray | None) -> Tallies:
@@ -319,9 +324,9 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
         units, groups = self.units, self.bundles[0].groups
         means, inverse, constants = np.empty((3, groups, len(self.nodes)))
         for bundle, at in self.positions():
-            form = bundle.family.centred_form(params.bundles[bundle.name], *units[:, at])
+            form = centred_form(params.bundles[bundle.name], *units[:, at])
             if form is None:
-                return [x.family.scorable(params[x.key], x.setting) for x in self.nodes]
+                return [node.density(params) for node in self.nodes]
             means[:, at], inverse[:, at], constants[:, at] = form
         bells = means, inverse, constants
         return *bells, square_form(bells, units) if self.kernels.compiled else None
@@ -358,8 +363,8 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
             own = [np.ascontiguousarray(part[:, node : node + 1]) for part in compiled[:3]]
             self.kernels.score_reals(np.ascontiguousarray(data[:, node : node + 1]), *own, out)
             return
-        family, column = self.nodes[node].family, data[:, node]
-        out += family.score(np.exp(column) if family.logged else column, compiled[node], self.nodes[node].setting)
+        column = data[:, node]
+        out += compiled[node].score(np.exp(column) if self.nodes[node].family.logged else column)
 
     def score_nodes(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> np.ndarray:
         if not isinstance(compiled, tuple):
@@ -490,7 +495,7 @@ class Codes(Stack, frozen=True, eq=False):
 
     def compile(self, params: Params) -> tuple[np.ndarray, np.ndarray]:
         """Return the first cell of every column, and log-probabilities by code with the groups side by side."""
-        tables = self._by_node(lambda bundle: bundle.family.table(params.bundles[bundle.name]))
+        tables = self._by_node(lambda bundle: table_of(bundle, params))
         starts = starts_of([table.shape[-1] for table in tables])
         return starts, np.ascontiguousarray(np.concatenate([table.T for table in tables]))
 
@@ -597,21 +602,26 @@ class JointCodes(Codes, frozen=True, eq=False):
 
     def column(self, chunk: Chunk, node: int = 0) -> np.ndarray:
         parts = [getattr(chunk, place.store)[:, place.slot].astype(np.int32) for place in self.places]
-        combined: np.ndarray = self.node.family.combine(np.stack(parts, axis=1))
-        return combined
+        return cast("Joint", self.node.family).combine(np.stack(parts, axis=1))
 
     def features(self, data: np.ndarray) -> np.ndarray | None:
         """Return a feature for every pattern; None if the block has incomplete rows, which are filled set by set."""
-        there = self.node.family.present(data[:, 0])
+        there = cast("Joint", self.node.family).present(data[:, 0])
         holes = there.any(axis=1) & ~there.all(axis=1)
         return None if holes.any() else Codes.features(self, data)
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
-        table = self.node.family.table(params.bundles[self.bundles[0].name])
+        table = table_of(self.bundles[0], params)
         return np.asarray(np.maximum(table[..., :-1], CLAMPED))
 
     def statistics(self, totals: np.ndarray) -> dict[Name, np.ndarray]:
         return {self.bundles[0].name: totals}
+
+
+def table_of(bundle: Bundle, params: Params) -> np.ndarray:
+    """Return the log-probabilities by code of all nodes of a bundle."""
+    density = bundle.family.density(params.bundles[bundle.name], bundle.nodes[0].setting)
+    return cast("CategoricalDensity", density).table()
 
 
 def one_hot(labels: np.ndarray, weights: np.ndarray | None, groups: int) -> np.ndarray:

@@ -7,9 +7,11 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.core.special import SERIES_FROM, log_rising, plain, stirling_rest
+from softcount.core.special import SERIES_FROM, log_negative_binomial, log_student, plain, stirling_rest
 from softcount.errors import DataError
 from softcount.priors.distribution import Distribution, Number, against, finite, numbers, positive, require, shown, tail
+
+FAR = 1e100
 
 
 def quantile_points(q: ArrayLike) -> np.ndarray:
@@ -155,11 +157,10 @@ class StudentT(Predictive, frozen=True, eq=False):
     def log_pdf(self, x: ArrayLike) -> Number:
         points, df, location, scale = against(x, self.df, self.location, self.scale)
         z = (points - location) / scale
-        height = log_rising(df / 2, 0.5) - 0.5 * np.log(np.pi * df) - np.log(scale)
-        # log1p(z^2 / df) through hypot, so that a point 1e200 scales away does not overflow.
-        far = 2 * np.log(np.maximum(np.hypot(1.0, z / np.sqrt(df)), 1.0))
-        near = np.log1p(np.square(np.where(np.abs(z) < 1e100, z, 0.0)) / df)
-        return plain(height - (df + 1) / 2 * np.where(np.abs(z) < 1e100, near, far))
+        # Beyond 1e100 scales the density falls as a power of the distance, whose square would overflow.
+        far = np.log(np.maximum(np.abs(z), FAR) / FAR)
+        found = log_student(np.square(np.minimum(np.abs(z), FAR)), df, log_scale=np.log(scale))
+        return plain(found - (df + 1) * far)
 
     def quantile(self, q: ArrayLike) -> Number:
         from scipy.special import stdtrit
@@ -212,10 +213,9 @@ class MultivariateStudentT(Predictive, frozen=True, eq=False):
             raise DataError(f"x has shape {points.shape}. Give {d} columns, on the last axis.")
         factor, df = np.linalg.cholesky(self.scale), np.asarray(self.df)
         apart = np.swapaxes(points.reshape(-1, d) - self.location[..., None, :], -1, -2)
-        away = np.square(np.linalg.solve(factor, apart)).sum(axis=-2) / df[..., None]
+        squares = np.square(np.linalg.solve(factor, apart)).sum(axis=-2)
         roots = np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
-        height = log_rising(df / 2, d / 2) - roots - d / 2 * np.log(np.pi * df)
-        answer = np.asarray(height)[..., None] - (df[..., None] + d) / 2 * np.log1p(away)
+        answer = log_student(squares, df[..., None], d, roots[..., None])
         return plain(answer.reshape(self.location.shape[:-1] + points.shape[:-1]))
 
     def quantile(self, q: ArrayLike) -> Number:
@@ -284,8 +284,7 @@ class NegativeBinomial(Predictive, frozen=True, eq=False):
         points, shape, rate = against(x, self.shape, self.rate)
         whole = (points >= 0) & (points == np.floor(points)) & np.isfinite(points)
         count = np.where(whole, points, 0.0)
-        seen = log_rising(shape, count) - gammaln(count + 1)
-        answer = seen - shape * np.log1p(1 / rate) - count * np.log1p(rate)
+        answer = log_negative_binomial(count, shape, rate) - gammaln(count + 1)
         return plain(np.where(whole, answer, np.where(np.isnan(points), np.nan, -np.inf)))
 
     def quantile(self, q: ArrayLike) -> Number:

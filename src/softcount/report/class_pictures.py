@@ -92,8 +92,8 @@ def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     for key, far in measure_departures(fitted).items():
         columns = [column for column in (key if isinstance(key, tuple) else ()) if column in normal]
         for column in columns:
-            family, params, _ = marginal(fitted, column)
-            found[column] = family.divergence(params, fitted.row_shares)
+            density, _ = marginal(fitted, column)
+            found[column] = density.divergence(fitted.row_shares)
         if not columns and key not in fitted.schema.texts:
             found[key] = far
     return found
@@ -105,13 +105,13 @@ def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, redaction: Reda
         return [(", ".join(filter(None, own)), "c6") for own in zip(*parts, strict=True)]
     if key not in fitted.schema.by_key:
         return [("", "c6")] * len(groups)
-    family, params, levels = marginal(fitted, key)
+    density, levels = marginal(fitted, key)
     shown = [redaction.allows(fitted.group_rows[g]) for g in groups]
     if levels is not None:
-        best = np.asarray(params["probability"]).argmax(axis=1)
+        best = np.asarray(density.params["probability"]).argmax(axis=1)
         names = [shorten(redaction.level(key, levels[best[g]]), 18) for g in groups]
         return [(name if there else RARE, "c6") for name, there in zip(names, shown, strict=True)]
-    means = np.asarray(family.moments(params)[0], dtype=float)
+    means = np.asarray(density.moments()[0], dtype=float)
     whole = float(fitted.row_shares @ means)
     return [
         (redaction.number(float(means[g]), 3) if there else RARE, "plus" if means[g] >= whole else "minus")

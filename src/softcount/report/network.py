@@ -247,7 +247,7 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
     given = [list(map(redaction.level, table.parents, levels)) for levels in table.configurations()]
     if table.levels is None:
         heads = [family.title]
-        words = family.describe(table.parameters(fitted), table.node.setting)
+        words = table.node.density(fitted.estimates).describe()
         cells = [[text if redaction.shows_cells else "a number"] for text in words]
     else:
         heads = redaction.levels(key, table.levels[:PAGE_LEVELS])

@@ -138,7 +138,7 @@ def nodes_page(model: Learned, redact: bool = False) -> Page:
     page.line(learned, *model.notes)
     for node in model.model.nodes if not redact else ():
         page.heading(key_text(node.key))
-        words = node.family.describe(node.family.public(model.estimates[node.key], node.setting), node.setting)
+        words = node.density(model.estimates).describe()
         page.grid(("group", node.family.title), [(str(group), text) for group, text in enumerate(words)])
     return page
 

@@ -74,7 +74,7 @@ def add_words(
             for place, mark in enumerate(own):
                 figures = format_times(mark.count), format_times(mark.elsewhere), format_signed(mark.log_odds)
                 rows.append((name if place == 0 else "", shorten(quote_spaces(mark.word), WORD_LIMIT), *figures))
-        here = "documents here" if characteristic_words.word_figures(leaf).once else "times here"
+        here = "documents here" if characteristic_words.word_family(leaf).by_document else "times here"
         headings = ("class", "word", here, "elsewhere", "log-odds")[: 3 if len(found) == 1 else None]
         page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
 
@@ -162,8 +162,11 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
     (leaf,) = characteristic_words.text_leaves(fitted, key)
     own = zip(fitted.names, characteristic_words.marking_words(fitted, leaf, JSON_WORDS), strict=True)
     marking = [{"class": name, "words": found} for name, found in own]
-    words = leaf.family.words_of(leaf.setting)
-    return {"model": words and words.model, "words": len(leaf.setting.levels), "marking": marking}
+    return {
+        "model": characteristic_words.word_family(leaf).model,
+        "words": len(leaf.setting.levels),
+        "marking": marking,
+    }
 
 
 # -- words of documents

@@ -1,68 +1,18 @@
-"""Defaults of families that take more than a few lines: draws of blocks, slopes, divergences, entropies."""
+"""Defaults of learning that take more than a few lines: slopes, marginal likelihoods, checks of parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from softcount.core.counts import Twofold
-from softcount.core.special import log_of
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
 
-Columns = list[Sequence[Any] | np.ndarray]
-Rng = np.random.Generator
-NOTHING = 1e-6
-"""Means below this share of their spread are shown as 0: memberships of 1e-140 gave "mean 1.597e-133" in Adult."""
-
-
-# -- blocks whose columns depend on each other
-
-
-def draw_one_by_one(
-    family: Family, params: Params, setting: Setting, groups: np.ndarray, rng: Rng, cells: np.ndarray
-) -> np.ndarray:
-    """Draw the missing cells of a block one after another, each given those already known; return (rows x columns)."""
-    start = np.nan_to_num(cells) if family.levels_of(setting) else cells  # an open category has the code 0
-    values = np.tile(start, (len(groups), 1))
-    for want in np.flatnonzero(np.isnan(cells)):
-        # Open cells are open in every row. As NaN they would make every row a distinct state.
-        states = np.nan_to_num(np.column_stack([groups, values]))
-        _, first, which = np.unique(states, axis=0, return_index=True, return_inverse=True)
-        for i, row in enumerate(first):
-            here = np.flatnonzero(which.ravel() == i)
-            single, own = family.conditional(params, setting, values[row], int(want))
-            values[here, want] = single.draw(own, np.full(len(here), int(groups[row])), rng)
-    return values
-
-
-def fill_one_by_one(
-    family: Family, params: Params, setting: Setting, weights: np.ndarray, cells: np.ndarray, want: int
-) -> np.ndarray:
-    """Fill one column of a block, row by row, given the other cells of each row."""
-    alone, found = replace(setting, levels=family.levels_of(setting, want) or ()), []
-    for row, own in zip(cells, weights, strict=True):
-        single, part = family.conditional(params, setting, row, want)
-        found.append(single.fill(part, alone, own, row, 0))
-    return np.array(found)
-
-
-def patterns(present: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield rows with the same pattern of missing cells, and that pattern (true if present)."""
-    if present.all():
-        yield np.arange(len(present)), np.ones(present.shape[1], dtype=bool)
-        return
-    distinct, which = np.unique(present, axis=0, return_inverse=True)
-    for i, pattern in enumerate(distinct):
-        yield np.flatnonzero(which.ravel() == i), pattern
-
-
-DRAWS = 4096
 STEP = 1e-3
 """Relative step of a parameter: with five points the error is near 1e-12 of the slope."""
 POINTS = ((-2.0, 1 / 12), (-1.0, -2 / 3), (1.0, 2 / 3), (2.0, -1 / 12))
@@ -132,49 +82,6 @@ def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
     size = sum(params[name].size for name in family.chart)
     rows = family.observed(stats.value)
     return family.completed(stats, params) - 0.5 * size * float(np.log(max(rows or 1.0, 1.0)))
-
-
-def draws(family: Family, params: Params) -> Any:
-    """Return (groups x 4,096) draws from every group, the same each time."""
-    count = len(next(iter(params.values())))
-    drawn = family.draw(params, np.repeat(np.arange(count), DRAWS), np.random.default_rng(0))
-    return drawn.reshape(count, DRAWS, *drawn.shape[1:])
-
-
-def divergence(family: Family, params: Params, shares: np.ndarray) -> np.ndarray:
-    """Return the divergence of each group's distribution from that of the whole table, in nats, from public parameters.
-
-    It is E[T] . (eta of the group - eta of the whole), from the mean features. The whole is the member of the family
-    with the mean features of all groups together; in a predictive form the parameters are plugged in. Without mean
-    features the whole is the mixture of the groups, and divergences are averages over draws.
-    """
-    plain = {name: params[name] for name in family.chart}
-    means = family.mean_features(plain) if family.is_product(plain) else None
-    if means is None:
-        drawn = draws(family, params)
-        scored = family.score(drawn.reshape(-1, *drawn.shape[2:]), params, Setting())
-        return from_mixture(scored.reshape(*drawn.shape[:2], -1), shares)
-    together = Twofold.of((shares @ means)[None])
-    whole = family.natural(family.estimate(together, family.hyper(0.0, together, Setting()), "ml"))
-    return product(means, family.natural(plain) - whole)
-
-
-def entropy(family: Family, params: Params, simple: bool) -> np.ndarray:
-    """Return the entropy of a value in each group: -E[T] . eta if the density has no other part (`simple`)."""
-    means = family.mean_features(params) if simple and family.is_product(params) else None
-    if means is not None:
-        return -product(means, family.natural(params))
-    groups = np.repeat(np.arange(len(next(iter(params.values())))), DRAWS)
-    values = family.draw(params, groups, np.random.default_rng(0))
-    scored = family.score(values, params, Setting())[np.arange(len(groups)), groups] + family.base(values)
-    return np.asarray(-scored.reshape(-1, DRAWS).mean(axis=1))
-
-
-def from_mixture(scored: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return divergences from the mixture of all groups: averages of (groups x values x groups) log-densities."""
-    whole = np.logaddexp.reduce(scored + log_of(shares), axis=-1)
-    own = scored[np.arange(len(shares)), :, np.arange(len(shares))]
-    return np.asarray((own - whole).mean(axis=1))
 
 
 def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
