@@ -23,6 +23,7 @@ from softcount.export import DIALECTS
 from softcount.export.scoring_plan import plan_model
 from softcount.export.sql_formulas import number, operate
 from softcount.export.sql_query import as_sql, scoring_query
+from softcount.families.normal import NormalDensity
 
 CLOSE = 1e-12
 REFUSED = {"markov", "mixed_block"}
@@ -127,7 +128,7 @@ def test_every_family_is_exported_and_agrees_or_is_refused_by_name(example: Exam
 
 def test_what_is_exported_is_compared_with_what_the_library_says(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(next(e for e in EXAMPLES if e.title == "normal"), "mean")
-    monkeypatch.setattr(sc.families.Normal, "formula", lambda self, params, keys, sizes: Cell(keys[0]) * params["mean"])
+    monkeypatch.setattr(NormalDensity, "formula_of", lambda self, x: x * self.params["mean"])
     with pytest.raises(sc.DataError, match="does not say what the model says"):
         model.to_sql()
 
