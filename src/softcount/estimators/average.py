@@ -358,25 +358,13 @@ class ModelAverage:
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of each row under the weighted sum of the members' densities.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Log-densities in nats.
-        """
+        """Return the log-density of each row under the weighted sum of the members' densities."""
         logs = self._each(lambda member: member.model.score_samples(X))
         return np.asarray(log_sum_exp(log_of(self.weights_) + logs, 1))
 
     @needs_all_rows
     def log_likelihood(self, X: Any) -> float:
-        """Return the log-likelihood of all rows together.
-
-        Returns
-        -------
-        float
-            Sum of `score_samples(X)`, in nats.
-        """
+        """Return the log-likelihood of all rows together."""
         return float(self.score_samples(X).sum())
 
     @needs_all_rows
@@ -416,13 +404,7 @@ class ModelAverage:
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Log-probabilities.
-        """
+        """Return the logarithm of `predict_proba`."""
         return log_of(self.predict_proba(X))
 
     @row_by_row

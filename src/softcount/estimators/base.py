@@ -264,13 +264,7 @@ class LikelihoodEstimator(Estimator):
 
     @needs_all_rows
     def log_likelihood(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the log-likelihood of all rows, or sequences, together.
-
-        Returns
-        -------
-        float
-            Weighted sum of `score_samples(X)`, in nats.
-        """
+        """Return the log-likelihood of all rows, or sequences, together."""
         return self._total(X, sample_weight)[0]
 
     @needs_all_rows

@@ -12,7 +12,7 @@ from softcount.classify.aode import AodeSetting
 from softcount.classify.encode import EncodedColumns
 from softcount.errors import DataError
 from softcount.estimators.inputs import RandomState, attribute
-from softcount.estimators.naive_bayes import ClassEstimator, KnownColumns
+from softcount.estimators.naive_bayes import ClassEstimator
 from softcount.estimators.parameters import Parameter, varied
 from softcount.estimators.result_frames import arrow_lines
 from softcount.evaluate.aode import AodePlan, aode_counts, merge_aode, rebase_aode, with_aode
@@ -21,7 +21,6 @@ from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Plan
-from softcount.sources.frames import refuse_elsewhere
 from softcount.table import Table
 from softcount.table.schema import Key
 
@@ -173,12 +172,6 @@ class AODE(ClassEstimator):
         verbose: bool = False,
     ) -> None:
         self._keep_parameters(locals())
-
-    def _learn(
-        self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
-    ) -> Fitted:
-        refuse_elsewhere(X)
-        return super()._learn(X, y, sample_weight, parts, earlier)
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """Rows that add to a model are cut where its own were."""

@@ -5,7 +5,7 @@ it: as a property, by `inputs.attribute`, or as `name_: Annotated[type, "Meaning
 inherit it document it too.
 
 The docstring of a method leaves out parameters that mean the same everywhere, which `ARGUMENTS` or the `_arguments` of
-its class declare, and results that `RESULTS` declares.
+its class declare, and results that `RESULTS` or `RESULTS_OF_METHODS` declare.
 """
 
 from __future__ import annotations
@@ -61,6 +61,13 @@ RESULTS = {
     "Report": '`save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.',
 }
 """Meaning of the results of methods, by the annotation."""
+RESULTS_OF_METHODS: Arguments = {
+    "anomaly_score": ("ndarray of shape (n_rows,)", "Scores in nats; larger is more anomalous."),
+    "log_likelihood": ("float", "Weighted sum of `score_samples(X)`, in nats."),
+    "predict_log_proba": ("ndarray of shape (n_rows, n_classes)", "Log-probabilities in the order of the classes."),
+    "score_samples": ("ndarray of shape (n_rows,)", "Log-densities in nats."),
+}
+"""Type and meaning of the results of methods, by their names."""
 
 
 def document(cls: type, declared: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> str:
@@ -86,8 +93,8 @@ def document_methods(cls: type, arguments: Arguments, **results: str) -> None:
         method = getattr(own, "__func__", own)
         if not name.startswith("_") and isinstance(method, FunctionType) and method.__doc__:
             kind = str(method.__annotations__.get("return")).rpartition(".")[2]
-            result = f"{cls.__name__ if kind == 'Self' else kind}\n{wrap(results[kind])}" if kind in results else ""
-            method.__doc__ = complete(method, declared, result)
+            kind, meaning = RESULTS_OF_METHODS.get(name, (cls.__name__ if kind == "Self" else kind, results.get(kind)))
+            method.__doc__ = complete(method, declared, f"{kind}\n{wrap(meaning)}" if meaning else "")
 
 
 def complete(method: FunctionType, declared: Arguments, result: str) -> str:

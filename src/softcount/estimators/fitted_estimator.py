@@ -150,11 +150,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """Return the logarithm of `predict_proba`.
 
         It is exact even if a probability is too small for a float.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Log-probabilities.
         """
         return self._answer(X, Fitted.log_proba)
 
@@ -166,11 +161,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         ----------
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Rows. The density is that of the observed cells.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Log-densities in nats.
         """
         return self._answer(X, Fitted.score_rows)
 
@@ -428,11 +418,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
         """Return how far the log-density of each row lies below the expected one.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Scores in nats; larger is more anomalous.
 
         Examples
         --------

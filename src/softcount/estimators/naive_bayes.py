@@ -39,7 +39,7 @@ from softcount.learn.record import Plan, Stop
 from softcount.models.align import find_open_texts, keep_every_word, refuse_unknown_words
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
-from softcount.sources.frames import engine_holding
+from softcount.sources.frames import engine_holding, refuse_elsewhere
 from softcount.table import Table, open_table, refuse_many_numbers, wording
 from softcount.table.schema import BLANK, Key, Kind, Schema
 from softcount.table.table import OUTSIDE
@@ -105,6 +105,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     ) -> Fitted:
         """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
         self._check_settings()
+        if "engine" not in self._declared:
+            refuse_elsewhere(X)
         X = inputs.open_file(from_engine(X, self._missing()), self._missing())
         y = inputs.find_default_target(X) if y is None else y
         if y is None:
@@ -205,6 +207,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         HALF_LIFE.check("half_life", half_life)
         if not hasattr(self, "fitted_"):
             fitted = self._learn(X, y, sample_weight, parts=True)
+            if getattr(self, "calibration", None):
+                fitted = fitted.with_notes(UNCALIBRATED)
             if classes is not None:
                 fitted = self._with_classes(fitted, list(np.asarray(classes)))
             self._keep(fitted)
@@ -390,11 +394,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """Return the logarithm of `predict_proba`.
 
         It is exact even if a probability is too small for a float.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Log-probabilities in the order of `classes_`.
         """
         logs = self._answer(X, Fitted.log_proba)
         if class_prior is None:
@@ -812,12 +811,6 @@ class NaiveBayes(ClassEstimator):
         if parts:
             return request
         return replace(request, calibration=self.calibration, column_weights=bool(self.weights))
-
-    def _learn(
-        self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
-    ) -> Fitted:
-        fitted = super()._learn(X, y, sample_weight, parts, earlier)
-        return fitted.with_notes(UNCALIBRATED) if self.calibration and parts and earlier is None else fitted
 
     def _check_settings(self) -> None:
         super()._check_settings()

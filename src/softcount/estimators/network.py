@@ -878,13 +878,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-probability of the observed cells of each row; a density if there are numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Log-probabilities in nats.
-        """
+        """Return the log-probability of the observed cells of each row; a density if there are numbers."""
         return self._fitted.score_rows(self._read_rows(X))
 
     @needs_all_rows
@@ -925,13 +919,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
-        """Return how much less likely each row is than usual for the nodes that it shows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Scores in nats; larger is more anomalous.
-        """
+        """Return how much less likely each row is than usual for the nodes that it shows."""
         return self._fitted.anomaly_scores(self._read_rows(X))
 
     def anomalies(self, X: Any, n: int = 10) -> Any:
