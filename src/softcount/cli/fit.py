@@ -254,7 +254,7 @@ def check_network(request: Request) -> None:
 
 
 def read_structure(request: Request) -> Any:
-    """The graph of --net, or None for a word; cycles and texts that are not edges are refused before data is read."""
+    """The graph of --net, or None for a word; cycles and invalid edges are refused before the data is read."""
     option = "--required"
     try:
         networks.Graph.of(request.required)

@@ -1,4 +1,4 @@
-"""softcount predict, impute, evaluate and explain: what a model says of rows, and the reasons for it."""
+"""softcount predict, impute, evaluate and explain: predictions for rows, and the reasons for them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def tell_bytes(tell: Tell) -> Callable[[int, int], None]:
 
 
 def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
-    """The schema once every row has been met, the number of rows, the missing cells of each column, and notes."""
+    """The schema after all rows were read, the number of rows, the missing cells of each column, and notes."""
     with Threads() as threads:
 
         def attempt(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:

@@ -40,14 +40,14 @@ CLOSE = 1e-6
 
 
 class LabelledTable(Struct, frozen=True):
-    """The rows that models were fitted on: X, y where classes were known, and what the rows weigh."""
+    """The rows that models were fitted on: X, y if classes were known, and weights."""
 
     X: Any
     y: Any = None
     sample_weight: Any = None
 
     def labels(self, classes: Sequence[Any]) -> np.ndarray:
-        """The place of each row's class, -1 where it is not known."""
+        """The index of the class of each row; -1 if it is not known."""
         y = inputs.take_labels(self.X, self.y)
         values = y.to_pylist() if hasattr(y, "to_pylist") else np.asarray(y, dtype=object).tolist()
         places = {str(name): place for place, name in enumerate(classes)}
@@ -161,7 +161,6 @@ class NetworkMember:
 
     @cached_property
     def hidden(self) -> list[Key]:
-        """The hidden nodes."""
         return [self.fitted.net.discrete.names[place] for place in self.fitted.net.hidden]
 
     @cached_property
@@ -216,7 +215,7 @@ MEMBERS: dict[type, type[AverageMember]] = {Fitted: ClassMember, FittedNet: Netw
 
 
 def _find_difference(one: AverageMember, other: AverageMember, columns: bool) -> str:
-    """What shows that two members were fitted on different tables; nothing if nothing does."""
+    """The first difference between the tables that two members were fitted on; empty if there is none."""
     rows, others = float(one.fitted.counts.rows), float(other.fitted.counts.rows)
     if abs(rows - others) > CLOSE * max(1.0, rows):
         return f"{rows:,.6g} and {others:,.6g} rows"
@@ -324,7 +323,7 @@ class ModelAverage:
 
     @property
     def _by_class(self) -> bool:
-        """Whether members are weighed by what they say of the class, and not of whole rows."""
+        """Whether the members are weighted by their class probabilities, not by their densities of rows."""
         return self.by == "stacking" and self._members[0].classes is not None
 
     @property
@@ -520,7 +519,7 @@ class ModelAverage:
         return np.stack([np.asarray(ask(member), dtype=float) for member in self._members], axis=1)
 
     def _weigh_rows(self, X: Any, of: Key | None, logs: np.ndarray | None = None) -> np.ndarray:
-        """(rows x members) what each counts in a row: by stacking the same in all, else by how likely it finds it."""
+        """(rows x members) weights: the same in all rows with stacking, otherwise also by the density of the row."""
         if self._by_class:
             rows = len(self._members[0].proba(X, of)) if logs is None else len(logs)
             return np.tile(self.weights_, (rows, 1))

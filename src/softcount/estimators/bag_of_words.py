@@ -75,7 +75,7 @@ def cut_documents(X: Any, tally: DocumentTally) -> Iterator[Any]:
 
 
 def _refuse_other(X: Any) -> None:
-    """Raise where X is not one document after another, saying what to give instead."""
+    """Raise an error if X is not a sequence of documents."""
     if isinstance(X, (str, bytes)):
         raise DataError("Iterable over raw text documents expected, a single string received. Give a list: [text].")
     if isinstance(X, os.PathLike):
@@ -94,7 +94,7 @@ def _refuse_other(X: Any) -> None:
 
 
 def _as_arrow(X: Any) -> Any:
-    """An Arrow array of text where X is kept as one; None where it is not, or holds what Arrow has no text for."""
+    """X as an Arrow array of text without a copy; None if it is not one, or not all text."""
     if not hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__arrow_c_array__"):
         return None
     try:
@@ -148,7 +148,7 @@ def make_reading(bag: Any) -> Reading:
 
 
 def check_chosen(chosen: Chosen, bag: Any) -> Chosen:
-    """What was chosen, which must not be nothing."""
+    """The chosen words; an error if there are none."""
     if not chosen.n_documents:
         raise DataError("empty vocabulary: there are no documents. Give at least one.")
     if len(chosen.words):
@@ -370,7 +370,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     @property
     def _known(self) -> Chosen:
-        """The words that are kept; of hashing without a fit, columns that nothing is known of."""
+        """The kept words; with hashing and without a fit, columns without counts."""
         if not hasattr(self, "_gathered"):
             check_is_fitted(self)
             self._check_settings()

@@ -133,7 +133,7 @@ def select_columns(
 
 
 def score_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
-    """What every column says of each labelled row, by counts of the other folds, under naive Bayes' settings."""
+    """Scores of every column for each labelled row, by naive Bayes models of the other folds."""
     table, plan, found = open_labelled(model, X, y)
     with Threads(model.n_jobs) as threads:
         return column_scores(table, plan, threads, Split(folds, 0), found)
@@ -148,7 +148,7 @@ def make_plain(model: Any) -> NaiveBayes:
 def open_labelled(model: Any, X: Any, y: Any) -> tuple[Table, Plan, list[Any] | None]:
     """Rows and their labels as naive Bayes with these settings would read them, and how it would learn from them.
 
-    The classes are those of labels that came apart from X.
+    The classes are those of `y`; None if `y` names a column of X.
     """
     plain = _fit_quietly(make_plain(model), X, y)
     _list_keys(plain)
@@ -209,7 +209,7 @@ def _list_keys(model: Any) -> list[Key]:
 
 
 def _fit_without(model: Any, keys: list[Key], kept: list[Key], X: Any, *y: Any) -> Any:
-    """A new model of the columns that are kept: the others are there and ignored."""
+    """A new model of the kept columns, which ignores the others."""
     own = model.kinds if isinstance(model.kinds, Mapping) else {}
     if model.kinds is not None and not isinstance(model.kinds, Mapping):
         own = dict.fromkeys(kept, model.kinds)
@@ -219,6 +219,6 @@ def _fit_without(model: Any, keys: list[Key], kept: list[Key], X: Any, *y: Any) 
 
 
 def _fit_quietly(model: Any, X: Any, *y: Any) -> Any:
-    """The model fitted, without what it would warn of: it is one of several."""
+    """Fit a model without its warnings: it is one of several."""
     with warnings.catch_warnings(action="ignore", category=DataWarning):
         return model.fit(X, *y)

@@ -123,7 +123,7 @@ class Candidate(Struct, frozen=True):
             model = self.make(train)
             model.fit(train.arrow if self.ours else train.matrix, train.labels)
             found = model.predict_proba(test.arrow if self.ours else test.matrix)
-        proba = np.zeros((len(found), train.classes))  # a class that the model has not met is impossible to it
+        proba = np.zeros((len(found), train.classes))  # 0 for a class that is not in the training rows
         proba[:, np.asarray(model.classes_, dtype=int)] = found
         return model, proba, time.perf_counter() - start
 
@@ -171,7 +171,7 @@ def list_candidates(schema: Schema, kinds: Mapping[Any, Any], seed: int) -> list
 
 
 def _logistic_regression(train: ComparedTable) -> Any:
-    """Numbers standardised, missing ones at the mean and marked; a column per level, levels of under 3 rows shared."""
+    """Standardised numbers, missing ones at the mean with an indicator; one-hot categories, rare ones together."""
     filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
     levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3)
     columns = make_column_transformer(
@@ -325,7 +325,7 @@ def list_sizes(least: int, most: int) -> list[int]:
 
 
 def draw_nested_rows(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Places of so many rows, with at least one of every class; fewer rows are always among more.
+    """Indices of `size` rows with at least one of every class; a smaller draw is a subset of a larger one.
 
     >>> draw_nested_rows(np.array([0, 0, 0, 0, 1]), 2, 0).size
     2

@@ -74,7 +74,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         if declared.everything is None or hasattr(data, "tocsr"):
             return {key: kind for key, kind in inputs.read_kinds_of(data).items() if key != target} | declared.forced
         columns = inputs.list_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
-        beside = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
+        beside = (
+            data.source.aside if isinstance(data, Table) else ()
+        )  # columns that a folder has in addition to its documents
         apart = {target, *beside}
         return {key: declared.everything.reads for key in columns if key not in apart}
 
@@ -89,7 +91,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
 
     def _answer(self, X: Any, question: Callable[..., Answer], *how: Any) -> Answer:
-        """The answer of the fitted model for a table, with a warning of what the model did not know in it."""
+        """The answer of the fitted model for a table; warns about unseen categories and missing columns."""
         few = self._few(X) if question in BY_ROW else None
         if few is not None:
             return question(self.fitted_, few, Runner())
@@ -530,7 +532,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         DataFrame
             A line for each word, the largest contribution first: `column`, `word`, `count`, `nats`, and `spans`, the
             first character of each place and one past the last. With the Bernoulli model `(words not there)` stands for
-            all words the document lacks.
+            all words that are not in the document.
         """
         table = self._read_rows([X] if isinstance(X, str) else X)
         fitted = self.fitted_

@@ -48,7 +48,7 @@ STARTS = ("k-means++", "k-means", "random")
 def read_links(states: int | None, transitions: Any, first: Any, tied: Any) -> Links:
     """Which states may come first, which may follow which, and which share their distributions.
 
-    Parameters that cannot be meant so raise an error. If the number of states is to be chosen, only that check counts.
+    Parameters that make no sense raise an error. If the number of states is to be chosen, only this check matters.
     """
     free = Links.free(states or 1)
     nexts, firsts, shown = free.nexts, free.firsts, free.shown
@@ -332,7 +332,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
     # -- asking
 
     def _ask(self, X: Any, question: Any, weights: Any = None) -> tuple[Sequences, list[Any]]:
-        """The sequences, and what the model says of each part of them; a warning of what it did not know."""
+        """The sequences, and the answers for each part of them; warns about unseen categories."""
         fitted, sequences = self._fitted, open_sequences(X, weights=weights, missing=self._missing())
         table = fitted.table(sequences)
         with Threads(self.n_jobs) as threads:

@@ -84,7 +84,7 @@ def check_rows(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
 
 
 def validate_cells(estimator: BaseEstimator, X: Any, say: Callable[[str], str] = str, **how: Any) -> Any:
-    """X after scikit-learn's checks, without that for finite numbers; `say` words a problem."""
+    """X after scikit-learn's checks except that for finite numbers; `say` rewrites the message of an error."""
     frames.refuse_elsewhere(X)
     try:
         return validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, **how)
@@ -176,7 +176,7 @@ def code_weighted_classes(y: Any, X: Any, weights: np.ndarray | None) -> tuple[l
 
 
 def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Row weights checked, or None."""
+    """Check row weights; None if there are none."""
     if sample_weight is None:
         return None
     rows = count_rows(X)
@@ -191,13 +191,13 @@ def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def fill_weights(sample_weight: Any, rows: int) -> np.ndarray:
-    """Row weights checked; 1 for each row if there are none."""
+    """Check row weights; 1 for each row if there are none."""
     found = read_weights(sample_weight, np.zeros((rows, 0)))
     return np.ones(rows) if found is None else found
 
 
 def drop_zero_weights(X: Any, weights: np.ndarray | None, codes: np.ndarray | None) -> tuple[Any, Any, Any]:
-    """Rows without those of weight zero: they count for nothing, not even as a category seen."""
+    """Drop rows of weight zero: they have no effect, and their categories are not seen."""
     if weights is None or (weights > 0).all():
         return X, weights, codes
     keep = weights > 0
@@ -217,10 +217,7 @@ def drop_zero_weights(X: Any, weights: np.ndarray | None, codes: np.ndarray | No
 
 
 def warn_of_unseen(table: Table) -> None:
-    """One warning: unseen categories and words, impossible numbers, columns that are not there.
-
-    There is no warning of missing cells: they are not evidence.
-    """
+    """Warn about unseen categories and words, impossible numbers and missing columns, but not about missing cells."""
     parts = [part for part in [describe_unseen(table)] if part]
     parts += [note for note in table.notes if note.startswith("not in the table")]
     if parts:
@@ -228,7 +225,7 @@ def warn_of_unseen(table: Table) -> None:
 
 
 def describe_unseen(table: Table, wordless: bool = True) -> str:
-    """What rows hold that the model never met: categories, documents without a known word, impossible numbers."""
+    """Unseen categories, documents without a known word and impossible numbers in the rows, in words."""
     unknown = {key: n for key, n in table.unseen.items() if n}
     texts = {key: n for key, n in unknown.items() if table.schema[key].kind is Kind.TEXT}
     unseen = {key: n for key, n in unknown.items() if key not in texts}
@@ -249,13 +246,13 @@ def describe_unseen(table: Table, wordless: bool = True) -> str:
 
 
 def warn_of_outside(table: Table) -> None:
-    """A warning of numbers that were no evidence."""
+    """Warn about impossible numbers, which were ignored."""
     if table.outside:
         warn(f"{table.outside_note}.")
 
 
 def warn_of_kept(table: Table) -> None:
-    """A warning of cells that hold what a model cannot say: no evidence, but not missing either."""
+    """Warn about cells that the model does not know: they are ignored, and not filled."""
     note = describe_unseen(table, wordless=False)
     if note:
         warn(f"{note}; they stay as they are.")
@@ -269,7 +266,7 @@ def read_kinds_of(X: Any) -> dict[Any, Any]:
 
 
 def find_kind(spec: Field) -> Any:
-    """What a field says of its column, as `open_table` takes it: its kind, how its text is read, or to leave it out."""
+    """The kind of a column as `open_table` takes it: "ignore", how its text is read, or its kind."""
     return "ignore" if not spec.used else spec.kind if spec.reading is None else spec.reading
 
 
@@ -416,7 +413,7 @@ def _schema(estimator: Any) -> Schema | None:
 
 
 def _unexpected(estimator: Any, rows: int, reset: bool) -> DataError:
-    """What to do with texts that are no table to this model."""
+    """The error for documents given to a model that does not read documents."""
     problem = f"Expected 2D array, got 1D array instead: {rows:,} texts in a row."
     if not reset:
         schema = _schema(estimator)
@@ -432,7 +429,7 @@ def _unexpected(estimator: Any, rows: int, reset: bool) -> DataError:
 
 
 def _read_missing_documents(X: Any, wanted: Key) -> DocumentTable | None:
-    """Nothing but missing documents, or a row of something else: the first cell that is no text is named."""
+    """A table if all documents are missing, an error if a cell is not text, and None for other data."""
     flat = isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1
     if not flat and not (hasattr(X, "to_pylist") and not hasattr(X, "column_names")):
         return None

@@ -103,7 +103,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def _learn(
         self, X: Any, y: Any, sample_weight: Any, parts: bool = False, earlier: KnownColumns | None = None
     ) -> Fitted:
-        """A fitted model of these rows alone, which in `parts` are not all; `earlier` makes it add to another."""
+        """A model of these rows. With `parts` more rows will come; with `earlier` it will be added to that model."""
         self._check_settings()
         if "engine" not in self._declared:
             refuse_elsewhere(X)
@@ -153,11 +153,11 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return replace(fitted, target=name or target, notes=[*fitted.notes, *notes])
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
-        """What to learn from rows; with `parts` they are not all."""
+        """The request for these rows; with `parts`, more rows will come."""
         return ClassRequest(plan, classes=classes)
 
     def _measure(self, fitted: Fitted, table: Table) -> Fitted:
-        """The model with what is measured on the rows of the fit."""
+        """The model with figures that are measured on the rows of the fit."""
         return fitted
 
     def _class_plan(self, target: Any) -> Plan:
@@ -247,7 +247,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return self._learn(X, y, sample_weight, parts=True, earlier=known)
 
     def _join(self, other: Fitted, sign: float = 1.0, grow: Collection[Key] | None = None) -> None:
-        """Keep the model of both tables, or of its own without the rows of the other."""
+        """Keep the sum of both models, or with `sign=-1` the difference."""
         mine, self._training = self.fitted_, None
         both = merge_fits(mine, other, self._class_plan(mine.target), sign, grow)
         notes = other.scorer.update_notes(mine.scorer.update_notes(both.notes))
@@ -569,7 +569,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return match_labels(proba, labels, inputs.fill_weights(sample_weight, len(labels)))
 
     def _hold_out(self, X: Any, y: Any, folds: int, sample_weight: Any) -> tuple[ScoredRows, list[Any]]:
-        """What models of the other folds say of the rows of each, which have no weight there; and the classes."""
+        """Predictions for the rows of each fold by a model in which they have weight zero; and the classes."""
         X = inputs.open_file(X, self._missing())
         found, codes = inputs.code_classes(inputs.take_labels(X, y), X)
         weights, names = inputs.fill_weights(sample_weight, len(codes)), found.tolist()

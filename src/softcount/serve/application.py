@@ -287,7 +287,7 @@ class Served(Struct, dict=True):
 
 
 async def refuse_error(request: Request, error: Exception) -> Response:
-    """Answer an error as a response of the protocol; errors of ours are also logged."""
+    """Answer an error as a response of the protocol; internal errors are also logged."""
     if isinstance(error, Refused):
         return refusal(error)
     if isinstance(error, SoftcountError):
