@@ -22,15 +22,7 @@ from softcount import fit as front_door
 from softcount.cli import TYPED, commands, outputs
 from softcount.cli.models import is_network_file, read_network
 from softcount.cli.options import BDEU, Request, suggestion
-from softcount.cli.read import (
-    declare_kinds,
-    holds_classes,
-    make_table,
-    may_be_lines,
-    open_data_source,
-    read_sequences,
-    tell_bytes,
-)
+from softcount.cli.read import declare_kinds, holds_classes, make_table, may_be_lines, open_data_source, read_sequences
 from softcount.core.lazy import LazyModule
 from softcount.core.remedies import without_password
 from softcount.errors import DataError
@@ -389,7 +381,7 @@ def open_request(request: Request, tell: Tell) -> tuple[Declared, Table]:
 
     The target of documents in folders is the folder, unless classes are to be found.
     """
-    source = open_data_source(request.data, request.form, tell_bytes(tell))
+    source = open_data_source(request.data, request.form, tell)
     column = request.target if request.model in JOINT else None
     if column is not None:
         wording.refuse_unknown(source.keys, column, "target")
@@ -516,7 +508,7 @@ def check_names(request: Request, graph: Any, table: Table) -> None:
 
 def learn_sequences(request: Request, output: str, tell: Tell) -> Learned:
     """Learn a hidden Markov model with --states, otherwise a Markov chain."""
-    sequences = read_sequences(request, request.weight, request.symbols, tell_bytes(tell))
+    sequences = read_sequences(request, request.weight, request.symbols, tell)
     if request.states is None:
         prior = "kneser-ney" if request.prior is None else request.prior
         model = markov_chain.MarkovChain(1 if request.order is None else request.order, prior, bool(request.ends))

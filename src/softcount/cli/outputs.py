@@ -56,16 +56,10 @@ def check_output(output: str | None, *inputs: str | None) -> None:
     if output is None or output == STANDARD:
         return
     for name in inputs:
-        if name not in (None, STANDARD) and same_file(output, str(name)):
-            raise click.UsageError(f"the output {output!r} is also an input, and would be overwritten")
+        with suppress(OSError):  # one of the two is not there
+            if name not in (None, STANDARD) and os.path.samefile(output, str(name)):
+                raise click.UsageError(f"the output {output!r} is also an input, and would be overwritten")
     check_writable(output)
-
-
-def same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
 
 
 @contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.run.progress import READING, Tell, keep_quiet
 from softcount.sources.arrow_files import PARQUET_MAGIC
-from softcount.sources.bytestream import Progress, TextFile, first_bytes
+from softcount.sources.bytestream import TextFile, first_bytes
 from softcount.sources.csv_dialect import DELIMITERS
 from softcount.sources.documents import DocumentsSource, LinesSource, archive_of, is_tar, lines_of, one_document
 from softcount.sources.frames import source_columns
@@ -78,16 +79,12 @@ def declare_kinds(kinds: Mapping[Any, Any]) -> Declared:
 
 def open_data(data: str, kinds: Declared, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     with may_be_lines(data, form):
-        return make_table(open_data_source(data, form, tell_bytes(tell)), kinds, form)
+        return make_table(open_data_source(data, form, tell), kinds, form)
 
 
 def make_table(source: Source, kinds: Declared, form: InputFormat, **sides: Any) -> Table:
     forced: Any = kinds.forced
     return open_table(source, kinds=forced, missing=list_missing(form), **sides)
-
-
-def tell_bytes(tell: Tell) -> Callable[[int, int], None]:
-    return lambda done, total: tell(READING, done, total)
 
 
 def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
@@ -101,7 +98,8 @@ def read_through(table: Table) -> tuple[Schema, int, dict[Key, int], list[str]]:
         return retry_wider(table, attempt, threads, known_classes=False)
 
 
-def open_data_source(data: str, form: InputFormat, progress: Progress) -> Any:
+def open_data_source(data: str, form: InputFormat, tell: Tell) -> Any:
+    progress = partial(tell, READING)
     if form.sql is not None:
         return query_source(form.sql, data)
     if form.unit == "lines":
@@ -125,11 +123,11 @@ def _refuse_folder(path: str, name: str) -> str:
 def open_like(fitted: Learned, data: str, form: InputFormat, tell: Tell = keep_quiet) -> Table:
     """A table read in the format of the training data, or documents if the model reads text."""
     with may_be_lines(data, form) if fitted.schema.texts else nullcontext():
-        source = open_source_like(fitted, data, form, tell_bytes(tell))
+        source = open_source_like(fitted, data, form, tell)
         return open_table(source, schema=fitted.schema, missing=list_missing(form, fitted.schema.missing))
 
 
-def open_source_like(fitted: Learned, data: str, form: InputFormat, progress: Progress) -> Any:
+def open_source_like(fitted: Learned, data: str, form: InputFormat, tell: Tell) -> Any:
     """The rows of DATA for a model: a table, or documents if the model reads text.
 
     Folders and tar files hold a document in each file. Any other file is a table, unless the model reads nothing but
@@ -137,7 +135,7 @@ def open_source_like(fitted: Learned, data: str, form: InputFormat, progress: Pr
     """
     if form.sql is not None:
         return query_source(form.sql, data)
-    file = form.file.over(fitted.schema.form)
+    file, progress = form.file.over(fitted.schema.form), partial(tell, READING)
 
     def open_file(path: str, name: str) -> Source:
         shelf = archive_of(_refuse_folder(path, name) if form.unit == "lines" else path, name, progress)
@@ -254,13 +252,15 @@ def open_rows(fitted: Any, data: str, form: InputFormat, of: Any, tell: Tell = k
 # -- sequences
 
 
-def read_sequences(request: Request, weight: str | None = None, column: Any = None, progress: Any = None) -> Sequences:
+def read_sequences(
+    request: Request, weight: str | None = None, column: Any = None, tell: Tell = keep_quiet
+) -> Sequences:
     """The sequences in DATA; of a long table one column, if it is given."""
     layout = request.layout
     found: Sequences = open_sequences(
         request.data, sequence=layout.sequence, sort_by=layout.sort_by, weight=weight, steps=layout.steps,
         columns=[column] if isinstance(column, str) and layout.steps is None else None,
-        missing=list_missing(request.form), form=request.form.file, progress=progress,
+        missing=list_missing(request.form), form=request.form.file, progress=partial(tell, READING),
     )  # fmt: skip
     return found
 
@@ -352,7 +352,7 @@ MOST_GROUPS = 50
 def read_column(request: Request, tell: Tell) -> tuple[np.ndarray, list[Any] | None, int]:
     """The numbers of --column, NaN if missing; the category of --by of each row; and how many numbers are missing."""
     data, by, form = request.data, request.by, request.form
-    source = open_data_source(data, form, tell_bytes(tell))
+    source = open_data_source(data, form, tell)
     names = {str(key): key for key in source.keys}
     column = find_name(names, request.column, "--column", f"{data} has no column")
     group = None if by is None else find_name(names, by, "--by", f"{data} has no column")

@@ -84,10 +84,12 @@ def document(cls: type, declared: Mapping[str, Parameter], defaults: Mapping[str
 
 
 def document_methods(cls: type, arguments: Arguments, **results: str) -> None:
-    """Complete the docstrings of the public methods that a class defines.
+    """Complete the docstrings of the public methods that a class of this package defines.
 
     `arguments` and `results` are declared in addition to `ARGUMENTS` and `RESULTS`.
     """
+    if not cls.__module__.startswith("softcount."):
+        return
     declared, results = {**ARGUMENTS, **arguments}, {**RESULTS, **results}
     for name, own in vars(cls).items():
         method = getattr(own, "__func__", own)
