@@ -220,7 +220,7 @@ DOCUMENTS: dict[str, tuple[Change, str]] = {
     "rows in words": (say("many", "rows"), "Expected `float`, got `str` - at `$.rows`"),
     "a negative weight": (say(-1.0, "structure", "unknown_weight"), ">= 0"),
     "numbers as missing words": (say([5], "schema", "missing"), "Expected `str`, got `int` - at `$.missing[0]`"),
-    "a target that is not a name": (say({"a": 1}, "target"), "no column"),
+    "a target that is not a name": (say({"a": 1}, "target"), "not a column"),
     "notes that are none": (say(5, "history", "notes"), "Expected `array`, got `int` - at `$.notes`"),
     "a trace in words": (say(["up"], "history", "trace"), "Expected `float`, got `str` - at `$.trace[0]`"),
     "an unknown prior": (say({"prior": "os", "values": {}}, "prior"), "'os' is not one of Beta"),
