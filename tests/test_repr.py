@@ -16,7 +16,7 @@ import softcount as sc
 from explored_models import MODELS
 from html_checks import HOSTILE, Elements
 
-PLAIN = {"div", "b", "span", "table", "tr", "th", "td"}
+PLAIN = {"div", "b", "span", "table", "tr", "th", "td", "img"}
 LARGEST = 15_000
 
 
@@ -26,7 +26,8 @@ def checked_html(html: str) -> Elements:
     found.close()
     assert len(html.encode()) <= LARGEST
     assert found.tags <= PLAIN
-    assert found.attributes <= {"style"}
+    assert found.attributes <= {"style"} | ({"alt", "src"} if "img" in found.tags else set())
+    assert html.count("<img") == html.count('src="data:image/svg+xml;base64,')
     return found
 
 
@@ -75,6 +76,13 @@ def test_a_classifier_and_a_search_show_what_they_chose_from() -> None:
     shown = checked_html(sc.Mixture("auto", random_state=0).fit(X)._repr_html_()).text
     assert "bic" in shown
     assert "log_loss" in checked_html(MODELS["classifier"]().model._repr_html_()).text
+
+
+def test_a_notebook_shows_how_good_a_classifier_is_and_the_graph_of_a_network() -> None:
+    model = MODELS["classifier"]().model
+    tried = model.fitted_.record.evaluation
+    assert f"accuracy {100 * tried.accuracy:.1f} %" in checked_html(model._repr_html_()).text
+    assert 'alt="7 nodes, 7 edges"' in MODELS["network"]().model._repr_html_()
 
 
 def test_answers_are_readable() -> None:

@@ -18,8 +18,8 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
-from softcount.pictures.inline_html import said_lines, share_bars, small_table, upright_bars
-from softcount.pictures.text import format_count, printable
+from softcount.pictures.inline_html import picture, said_lines, share_bars, small_table, upright_bars
+from softcount.pictures.text import format_count, format_loss, format_share, printable
 
 if TYPE_CHECKING:
     from softcount import explore as explore
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from softcount.report import report as report
     from softcount.report.report import Report
 
+graphs: Any = LazyModule("softcount.report.graph")
+
 NAMES_IN_LINE = 4
 COLUMNS_IN_TABLE = 7
+NODES_IN_PICTURE = 20
 BARS_OF_DENSITY = 32
 
 
@@ -59,6 +62,11 @@ def _describe_classes(estimator: Any, fitted: Fitted) -> Iterator[str]:
         f"{target}{fitted.n_groups:,} classes ({_first_names(fitted.names)}) from "
         f"{format_count(columns, 'column')}, {fitted.n_rows:,.0f} rows"
     )
+    tried = fitted.record.evaluation
+    if tried is not None:
+        loss = f"log-loss {format_loss(tried.log_loss)} (baseline {format_loss(tried.baseline_log_loss)})"
+        right = f"accuracy {format_share(tried.accuracy)} (baseline {format_share(tried.baseline_accuracy)})"
+        yield said_lines([f"{right}, {loss}, {tried.how}"])
     yield _share_bars(dict(zip(fitted.names, fitted.shares.tolist(), strict=True)))
     names, influence = labels_in(fitted), fitted.influence()
     top = max((far for _, far in influence), default=0.0) or 1.0
@@ -68,12 +76,15 @@ def _describe_classes(estimator: Any, fitted: Fitted) -> Iterator[str]:
         shown = [name for name in selection.column_names if selection[name].null_count < selection.num_rows]
         shown = shown[:COLUMNS_IN_TABLE]
         rows = selection.select(shown).to_pylist()
-        yield small_table(shown, [[f"{x:.6g}" if isinstance(x, float) else x for x in row.values()] for row in rows])
+        yield small_table(shown, [[f"{x:.4g}" if isinstance(x, float) else x for x in row.values()] for row in rows])
 
 
 def _describe_network(estimator: Any, fitted: FittedNet) -> Iterator[str]:
     graph = fitted.net.graph
     yield f"{len(graph.names):,} nodes, {len(graph.edges):,} edges, {fitted.counts.rows:,.0f} rows"
+    if len(graph.names) <= NODES_IN_PICTURE:
+        hidden = {fitted.net.with_levels[place].key for place in fitted.net.hidden}
+        yield picture(graphs.NetworkPicture.of(graph, hidden).draw())
 
 
 DESCRIPTIONS_OF_MODELS: dict[type, Callable[[Any, Any], Iterator[str]]] = {

@@ -5,13 +5,16 @@ Colours are the notebook's own, light or dark, and one blue that is seen on both
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from softcount.pictures.drawing import markup
+from softcount.pictures.drawing import Drawing, markup
 
 LONGEST = 60
 """Characters of a name that are shown."""
+LARGEST_PICTURE = 12_000
+"""Bytes of a picture."""
 MOST_ROWS = 8
 """Rows of a table that are shown."""
 FONT = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.45"
@@ -70,6 +73,14 @@ def upright_bars(heights: Sequence[float], low: str, high: str) -> str:
     )
     ends = f'<div style="{QUIET}">{markup(low)} to {markup(high)}</div>'
     return f'<table style="border-collapse:collapse;margin:.4em 0 0;height:46px">{_row([bars])}</table>{ends}'
+
+
+def picture(drawing: Drawing) -> str:
+    """A drawing as a file within the page, whose style cannot reach the notebook; nothing if it is large."""
+    data = b64encode(drawing.svg_file().encode()).decode()
+    if len(data) > LARGEST_PICTURE:
+        return ""
+    return f'<img style="max-width:100%" alt="{markup(drawing.description)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def said_lines(lines: Sequence[str]) -> str:
