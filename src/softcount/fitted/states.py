@@ -136,7 +136,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
             self.chain.scores(own, part, own=False), part.borders, own.first, own.following
         )
         self._refuse(part, logs)
-        return path, logs + np.add.reduceat(np.broadcast_to(part.rows.base, part.n_rows), part.borders[:-1])
+        return path, logs + np.add.reduceat(np.broadcast_to(part.base, part.n_rows), part.borders[:-1])
 
     def smooth(self, part: PathRows) -> np.ndarray:
         """Return the (steps x states) probabilities of each state given the whole sequence."""
@@ -151,7 +151,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
         found = self.chain.scores(own, part)
         heights = self.chain.paths.filter_paths(found, part.borders, own.first, own.following)
         self._refuse(part, heights)
-        return found, heights + part.rows.base
+        return found, heights + part.base
 
     def predict_ahead(self, part: PathRows, filtered: np.ndarray) -> np.ndarray:
         """Return the (steps x states) probabilities of each state given the previous steps only."""
@@ -203,7 +203,7 @@ def explain_states(fitted: FittedStates, part: PathRows, against: int | None) ->
         before = np.log(predicted[rows, state]) - np.log(predicted[rows, other])
     found: dict[Any, np.ndarray] = {"state": state, "against": other, BEFORE: before}
     shown, chain = np.array(fitted.chain.links.shown), fitted.chain
-    for key, own in chain.star.score_parts(fitted.compiled.emissions, part.rows).items():
+    for key, own in chain.star.score_parts(fitted.compiled.emissions, part).items():
         found[key] = own[rows, shown[state]] - own[rows, shown[other]]
     seen = sum(value for key, value in found.items() if key not in ("state", "against"))
     with np.errstate(invalid="ignore"):
@@ -223,7 +223,7 @@ def surprises(fitted: FittedStates, meter: SurpriseMeter, chunk: Chunk, part: Pa
         rare = np.where(members > 0, xlogy(members, members) - xlogy(members, predicted), 0.0).sum(axis=1)
     found: dict[Any, np.ndarray] = {STATE: rare - entr(predicted).sum(axis=1)}
     shown, expected = members @ fitted.chain.sharing, predicted @ fitted.chain.sharing
-    scores = fitted.chain.star.score_parts(fitted.compiled.emissions, part.rows)
+    scores = fitted.chain.star.score_parts(fitted.compiled.emissions, part)
     for leaf in fitted.chain.leaves:
         column = fitted.chain.star.column(leaf, chunk)
         found |= meter.reasons_of(leaf, column, scores[leaf.key], shown, expected)

@@ -17,7 +17,7 @@ from softcount.core.counts import stack as stack_pairs
 from softcount.errors import DataError, ModelFileError
 from softcount.families import Categorical, Setting
 from softcount.families import Params as Own
-from softcount.models.base import Assign, DeadEnd, Model, register_model
+from softcount.models.base import Assign, DeadEnd, Model, register_model, with_weight
 from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Kernels
 from softcount.models.star import TILE, Ready, Star, rows_of, scratch
@@ -169,15 +169,14 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         If the state of a step is known, all others have minus infinity. Unless the caller needs its `own` memory, the
         thread reuses the memory.
         """
-        rows, shown = ready.rows, list(self.links.shown)
-        found = np.empty((rows.n_rows, self.states)) if own else scratch(rows.n_rows, self.states)
-        for tile in rows.tiles():
-            part = self.star.score(rows, compiled.emissions, tile, found[tile] if self._each_its_own else None)
+        found = np.empty((ready.n_rows, self.states)) if own else scratch(ready.n_rows, self.states)
+        for tile in ready.tiles():
+            part = self.star.score(ready, compiled.emissions, tile, found[tile] if self._each_its_own else None)
             if not self._each_its_own:
-                found[tile] = part[:, shown]
-        if rows.labels is not None:
-            known = np.flatnonzero(rows.labels >= 0)
-            found[known] = np.where(np.arange(self.states) == rows.labels[known, None], found[known], -np.inf)
+                found[tile] = part[:, list(self.links.shown)]
+        if ready.labels is not None:
+            known = np.flatnonzero(ready.labels >= 0)
+            found[known] = np.where(np.arange(self.states) == ready.labels[known, None], found[known], -np.inf)
         return found
 
     @property
@@ -186,12 +185,10 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
     def expect(self, compiled: CompiledChain, ready: PathRows, assign: Assign | None = None) -> Counts:
         members = self.scores(compiled, ready, own=False)
-        logs, firsts, nexts = self.paths.expect_paths(
-            members, ready.borders, ready.weights, compiled.first, compiled.following
-        )
-        likelihood = logs if ready.weights is None else np.where(ready.weights > 0, logs * ready.weights, 0.0)
-        base = np.broadcast_to(ready.rows.base, ready.n_rows)
-        weights = ready.rows.weights
+        heavy, weights = ready.sequence_weights, ready.weights
+        logs, firsts, nexts = self.paths.expect_paths(members, ready.borders, heavy, compiled.first, compiled.following)
+        likelihood = logs if heavy is None else np.where(heavy > 0, logs * heavy, 0.0)
+        base = np.broadcast_to(ready.base, ready.n_rows)
         extra = base.sum() if weights is None else base @ weights
         arrays = self._count(ready, members, compiled) | self._steps(firsts, nexts)
         mass = ready.n_rows if weights is None else weights.sum()
@@ -200,10 +197,10 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     def _count(self, ready: PathRows, members: np.ndarray, compiled: CompiledChain | None) -> dict[Hashable, Twofold]:
         parts = [None] * len(self.star.stacks) if compiled is None else compiled.emissions[1:]
         total: Counts | None = None
-        for tile in ready.rows.tiles():
+        for tile in ready.tiles():
             own = members[tile] if self._each_its_own else members[tile] @ self.sharing
             arrays: dict[Hashable, Twofold] = {}
-            for stack, data, part in zip(self.star.stacks, ready.rows.data, parts, strict=True):
+            for stack, data, part in zip(self.star.stacks, ready.data, parts, strict=True):
                 arrays |= stack.count(rows_of(data, tile), np.ascontiguousarray(own), part)
             total = Counts(arrays) if total is None else total + Counts(arrays)
         assert total is not None
@@ -233,8 +230,8 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
 
     def counts_under(self, ready: PathRows, members: np.ndarray) -> Counts:
         """Count under (steps x states) memberships, as if the state of a step were independent of the previous one."""
-        if ready.rows.weights is not None:
-            members = members * ready.rows.weights[:, None]
+        if ready.weights is not None:
+            members = members * ready.weights[:, None]
         inside = np.ones(ready.n_rows, dtype=bool)
         inside[ready.borders[:-1]] = False
         here = np.flatnonzero(inside)
@@ -258,7 +255,8 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         for part in ready:
             scores = self.scores(compiled, part)
             heights = self.paths.filter_paths(scores, part.borders, compiled.first, compiled.following)
-            weighted = True if part.weights is None else np.repeat(part.weights > 0, np.diff(part.borders))
+            heavy = part.sequence_weights
+            weighted = True if heavy is None else np.repeat(heavy > 0, np.diff(part.borders))
             ended = np.flatnonzero(~np.isfinite(heights) & weighted)
             if len(ended):
                 return DeadEnd(part.start + int(ended[0]))
@@ -351,44 +349,39 @@ SEQUENCE_PORTION = 8192
 """Steps of whole sequences that form one part of the work."""
 
 
-class PathRows(Struct, frozen=True):
-    """Prepared sequences: their rows, the borders between them, the weight of each, and the number of the first."""
+class PathRows(Ready, frozen=True, kw_only=True):
+    """Prepared rows of whole sequences, the borders between these, their weights, and the number of the first."""
 
-    rows: Ready
     borders: np.ndarray
-    weights: np.ndarray | None
-    first: int
+    sequence_weights: np.ndarray | None
+    first: int = 0
 
     @classmethod
     def of(cls, rows: Ready, chunk: Chunk) -> PathRows:
-        """Return the prepared rows of a chunk as the sequences that its borders part."""
+        """Return the prepared rows of a chunk as sequences."""
         borders = np.zeros(1, np.int64) if chunk.borders is None else chunk.borders
         weights = None if chunk.weights is None else np.ascontiguousarray(chunk.weights[borders])
-        return cls(rows, np.append(borders, chunk.n_rows).astype(np.int64), weights, 0)
+        own = {name: getattr(rows, name) for name in rows.__struct_fields__}
+        return cls(**own, borders=np.append(borders, chunk.n_rows).astype(np.int64), sequence_weights=weights)
 
-    @property
-    def start(self) -> int:
-        return self.rows.start
-
-    @property
-    def n_rows(self) -> int:
-        return self.rows.n_rows
-
-    @property
-    def labels(self) -> np.ndarray | None:
-        return self.rows.labels
+    def part(self, first: int, last: int) -> PathRows:
+        """Return the sequences from `first` to before `last`."""
+        start, stop = self.borders[[first, last]].tolist()
+        weights = None if self.sequence_weights is None else self.sequence_weights[first:last]
+        borders = self.borders[first : last + 1] - start
+        return replace(self.cut(start, stop), borders=borders, sequence_weights=weights)
 
     def shortened(self, rows: int) -> PathRows:
         """Return the sequences, or only this many steps of a single long sequence."""
         if self.n_rows <= rows:
             return self
-        weights = None if self.weights is None else self.weights[:1]
-        return PathRows(self.rows.cut(0, rows), np.array([0, rows], np.int64), weights, self.first)
+        weights = None if self.sequence_weights is None else self.sequence_weights[:1]
+        return replace(self.cut(0, rows), borders=np.array([0, rows], np.int64), sequence_weights=weights)
 
     def heavier(self, factor: float) -> PathRows:
-        each = np.ones(len(self.borders) - 1) if self.weights is None else self.weights
-        rows = np.ones(self.n_rows) if self.rows.weights is None else self.rows.weights
-        return replace(self, weights=each * factor, rows=replace(self.rows, weights=rows * factor))
+        each = np.ones(len(self.borders) - 1) if self.sequence_weights is None else self.sequence_weights
+        heavy: PathRows = with_weight(self, factor)
+        return replace(heavy, sequence_weights=each * factor)
 
 
 def portions_of(part: PathRows) -> list[PathRows]:
@@ -399,12 +392,4 @@ def portions_of(part: PathRows) -> list[PathRows]:
     while cuts[-1] < len(borders) - 1:
         fits = int(np.searchsorted(borders, borders[cuts[-1]] + SEQUENCE_PORTION, "right")) - 1
         cuts.append(max(cuts[-1] + 1, fits))
-    return [
-        PathRows(
-            part.rows.cut(int(borders[a]), int(borders[b])),
-            borders[a : b + 1] - borders[a],
-            None if part.weights is None else part.weights[a:b],
-            part.first,
-        )
-        for a, b in pairwise(cuts)
-    ]
+    return [part.part(a, b) for a, b in pairwise(cuts)]
