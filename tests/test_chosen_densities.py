@@ -150,7 +150,7 @@ def _node(name: str, column: np.ndarray) -> Node:
     from softcount.table.schema import CountedPoints, anchor_of, log_anchor_of
 
     family = FAMILIES[name]()
-    anchor = log_anchor_of(column) if family.logged else anchor_of(column)
+    anchor = log_anchor_of(column) if family.kind.logged else anchor_of(column)
     spec = Field("x", Kind(str(family.reads)), "", anchor=anchor.at, scale=anchor.scale)
     spec = replace(spec, points=CountedPoints.of([column]))
     return Node("x", ("x",), *family.set_up("x", [spec], 2, 1e-24))

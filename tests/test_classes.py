@@ -45,7 +45,7 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
     if family.name == "markov":  # one step: a context as often as it is there, and what follows it
         cells = np.ndindex(group["probability"].shape)
         return math.fsum(group["often"][at[0]] * group["probability"][at] * of(at) for at in cells)
-    if family.discrete or one_by_one(example):
+    if family.kind.coded or one_by_one(example):
         return math.fsum(p * of(level) for level, p in zip(levels, group["probability"], strict=True) if p > 0)
     if family.name == "binomial":
         p = float(group["probability"])
@@ -101,7 +101,7 @@ def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -
         return math.log(group["probability"][cell])
     if one_by_one(example):
         return math.log(group["probability"][list(levels).index(cell)])
-    if example.family.discrete or example.family.facts.counts_points or example.family.name in ("binomial", "text"):
+    if example.family.kind.coded or example.family.facts.counts_points or example.family.name in ("binomial", "text"):
         return oracle.log_density(example.family, cell, group, levels)
     if example.family.name == "spiked":
         spiked, spike = example.family, float(group["spike"])

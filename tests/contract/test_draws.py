@@ -33,7 +33,7 @@ def test_draws_follow_the_distribution(example: Example, how: str) -> None:
 
 
 def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> None:
-    if leaf.family.discrete:
+    if leaf.family.kind.coded:
         check_shares(np.bincount(drawn, minlength=len(leaf.setting.levels) + 1)[1:], group["probability"])
     elif leaf.family.name == "multinomial":
         check_shares(drawn.sum(axis=0), group["probability"])

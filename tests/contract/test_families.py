@@ -42,7 +42,7 @@ def test_a_row_of_holes_has_no_features_and_scores_nothing(example: Example) -> 
         first = 1 if leaf.family.name == "joint" else 0  # the joint table's own place for rows that say nothing
         assert not dense(leaf.family.features(column, leaf.setting))[:, first:].any()
         assert not leaf.density(model.estimates).score(column).any()
-        assert not np.any(leaf.family.base(column) if not leaf.family.discrete else 0.0)
+        assert not np.any(leaf.family.base(column) if not leaf.family.kind.coded else 0.0)
 
 
 @every_example
@@ -55,7 +55,7 @@ def test_score_matches_the_row_by_row_oracle(example: Example) -> None:
         chunk = chunk_of(model, example, rows)
         for leaf in model.model.leaves:
             column, params = model.model.column(leaf, chunk), model.params[leaf.key]
-            base = np.zeros(len(rows)) + (0.0 if leaf.family.discrete else leaf.family.base(column))
+            base = np.zeros(len(rows)) + (0.0 if leaf.family.kind.coded else leaf.family.base(column))
             mine = public_density(leaf, params).score(column) + base[:, None]
             for g in range(2):
                 group = {name: value[g] for name, value in params.items()}
@@ -194,7 +194,7 @@ def test_what_follows_by_draws_is_near_what_a_family_says(example: Example) -> N
         mean, variance = density.moments()
         middle = float(mean[0])
         np.testing.assert_allclose(Density.cdf(density, middle), density.cdf(middle), atol=0.04)
-        logged = family.logged or getattr(family, "of", "") == "lognormal"
+        logged = family.kind.logged or getattr(family, "of", "") == "lognormal"
         if np.isfinite(variance).all() and not logged and family.facts.exact:
             found = Density.moments(density)
             np.testing.assert_allclose(found[0], mean, atol=0.1 * np.sqrt(variance).max())

@@ -89,7 +89,9 @@ def test_vectors_are_those_of_each_set_in_some_order_and_lead_back(example: Exam
         many.coordinates.vector(params),
         many.coordinates.weights(params),
     )
-    for place, own in enumerate(() if example.family.shared_by_groups else alone):  # here what is shared stands once
+    for place, own in enumerate(
+        () if example.family.facts.shared_by_groups else alone
+    ):  # here what is shared stands once
         np.testing.assert_allclose(np.sort(vectors[place]), np.sort(chart.vector(own)), rtol=1e-12)
         np.testing.assert_allclose(np.sort(weights[place]), np.sort(chart.weights(own)), rtol=1e-12)
     back = many.coordinates.params(vectors, params)

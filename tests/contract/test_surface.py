@@ -50,8 +50,8 @@ def test_parameters_lead_with_the_groups_under_their_own_names(example: Example,
 def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
     model = worked(example)
     for key, params in model.params.items():
-        if example.family.discrete or example.family.name == "multinomial":
-            wide = len(model.levels[key]) if example.family.discrete else len(example.columns)
+        if example.family.kind.coded or example.family.name == "multinomial":
+            wide = len(model.levels[key]) if example.family.kind.coded else len(example.columns)
             assert params["probability"].shape == (2, wide)
             np.testing.assert_allclose(params["probability"].sum(axis=1), 1.0, rtol=1e-14)
         elif example.family.facts.counts_points:

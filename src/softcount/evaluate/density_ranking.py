@@ -238,7 +238,7 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
     below_zero = float(np.max(density.cdf(-5e-324))) > 0
 
     def log_density(x: np.ndarray) -> np.ndarray:
-        at = np.floor(x + 0.5) if family.whole_numbers else x
+        at = np.floor(x + 0.5) if family.kind.whole else x
         with np.errstate(all="ignore"):
             found = density.log_pdf(at)[:, 0]
         return np.where((found < np.inf) & (below_zero | (at >= 0)), found, -np.inf)
@@ -249,7 +249,7 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
         steps = round((points[-1] - points[0]) / step)
         if steps <= FEW_STEPS:
             points = points[0] + step * np.arange(-steps, 2 * steps + 1)
-        half = not below_zero and not family.whole_numbers  # what is written 0 was from 0 to half a step
+        half = not below_zero and not family.kind.whole  # what is written 0 was from 0 to half a step
         widths = np.where((points == 0) & half, step / 2, step)
         excess = max(0.0, float(log_sum_exp(log_density(points) + np.log(widths))))
     return ColumnFit(description, lambda x: log_density(x) - excess, excess)

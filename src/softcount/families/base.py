@@ -29,7 +29,6 @@ from softcount.families.setting import (
     Params,
     Setting,
     given_numbers,
-    held_numbers,
 )
 from softcount.table.cell_forms import is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind
@@ -73,32 +72,6 @@ class Family:
     slope = learning.slope_by_differences
     evidence = learning.schwarz_evidence
     given = given_numbers
-    held_at = held_numbers
-
-    @property
-    def discrete(self) -> bool:
-        """Whether its values are categories."""
-        return self.kind is Kind.CATEGORICAL
-
-    @property
-    def logged(self) -> bool:
-        """Whether spread is measured on logarithms."""
-        return self.kind is Kind.POSITIVE
-
-    @property
-    def whole_numbers(self) -> bool:
-        """Whether its values are 0, 1, 2, ..."""
-        return self.kind is Kind.COUNT
-
-    @property
-    def signed(self) -> bool:
-        """Whether statistics other than the first (the rows) may be negative."""
-        return self.kind in (Kind.REAL, Kind.POSITIVE)
-
-    @property
-    def alone(self) -> bool:
-        """Whether its statistics are estimated separately, not together with those of similar columns."""
-        return self.block or self.kind is Kind.TEXT
 
     @property
     def title(self) -> str:
@@ -151,10 +124,6 @@ class Family:
             raise DataError(f"{self.name} is for a single column, but {key!r} names {len(key)} of them.")
         return self
 
-    def node_key(self, setting: Setting) -> Key:
-        """Return the key of its node: a column, or a tuple of columns."""
-        return setting.keys if self.block else setting.keys[0]
-
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         """Return the family and its setting for these columns of a schema. Raises an error if they do not fit."""
         for spec in fields:
@@ -163,20 +132,15 @@ class Family:
         anchor = np.array([spec.anchor for spec in fields])
         scale = np.array([spec.scale for spec in fields])
         keys = tuple(spec.key for spec in fields)
-        levels = fields[0].levels if self.discrete or self.kind is Kind.TEXT else keys
+        levels = fields[0].levels if self.kind.coded or self.kind is Kind.TEXT else keys
         written = fields[0].written if len(fields) == 1 else None
         return self, Setting(keys, groups, levels, anchor, scale, floor, written=written)
 
     def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
         """Return the family and its setting with the categories of a merged schema and this many groups."""
-        kept = self.discrete or self.kind is Kind.TEXT
+        kept = self.kind.coded or self.kind is Kind.TEXT
         levels = fields[0].levels if kept else setting.levels
         return self, replace(setting, groups=groups, levels=levels, blank=None)
-
-    @property
-    def number_parents(self) -> tuple[Key, ...]:
-        """Numeric columns that it depends on."""
-        return ()
 
     # -- counting
 
@@ -237,7 +201,7 @@ class Family:
         """Convert statistics counted in another setting to this one. Raises an error for those of another family."""
         if type(was) is not type(self):
             raise DataError(
-                f"column {was.node_key(old)!r} is {was.name} in one model and {self.name} in the other. "
+                f"column {old.key!r} is {was.name} in one model and {self.name} in the other. "
                 "Declare it the same in both with kinds."
             )
         return self._rebase(stats, was, old, new)
@@ -255,7 +219,7 @@ class Family:
         """Return the prior parameters for `prior`."""
         raise NotImplementedError
 
-    def prior_stats(self, hyper: Hyper, how: How) -> np.ndarray | None:
+    def _prior_stats(self, hyper: Hyper, how: How) -> np.ndarray | None:
         """Return the prior statistics that are part of the objective; None if the prior is more than prior rows."""
         return None
 
@@ -289,7 +253,7 @@ class Family:
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         """Return the log-prior, for every group and column, without its normalising constant."""
-        extra = self.prior_stats(hyper, how)
+        extra = self._prior_stats(hyper, how)
         if extra is None:
             raise NotImplementedError
         height = product(extra, self.natural(params))
@@ -303,20 +267,10 @@ class Family:
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Any:
         """Return the posterior as a conjugate object that holds every group."""
-        key = self.node_key(setting)
+        key = setting.key
         raise DataError(f"column {key!r} is {self.name}, which has no conjugate prior: it has no posterior.")
 
-    @property
-    def shared_by_groups(self) -> frozenset[str]:
-        """Parameters that all groups have in common."""
-        return frozenset()
-
-    @property
-    def shared_by_columns(self) -> bool:
-        """Whether columns with equal instances of the family share their spread."""
-        return False
-
-    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+    def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         """Return the shape of the parameter of one group."""
         line, d = self.chart[name], len(setting.anchor)
         if line == "covariance":
@@ -325,9 +279,9 @@ class Family:
             return (len(setting.levels),)
         return (d,) if self.block and line == "plain" else ()
 
-    def free_numbers(self, name: str, setting: Setting) -> int:
+    def _free_numbers(self, name: str, setting: Setting) -> int:
         """Return the number of free values in the parameter of one group."""
-        line, inner = self.chart[name], self.inner_shape(name, setting)
+        line, inner = self.chart[name], self._inner_shape(name, setting)
         if line == "covariance":
             return inner[0] * (inner[0] + 1) // 2
         return prod(inner[:-1]) * max(inner[-1] - 1, 0) if line == "shares" else prod(inner)
@@ -339,9 +293,9 @@ class Family:
         """
         total = 0
         for name in self.chart if names is None else names:
-            each = 1 if name in self.shared_by_groups else groups
-            times = 1 if self.shared_by_columns and name in self.facts.spread_parameters else columns
-            total += each * times * self.free_numbers(name, setting)
+            each = 1 if name in self.facts.shared_by_groups else groups
+            times = 1 if self.facts.shared_by_columns and name in self.facts.spread_parameters else columns
+            total += each * times * self._free_numbers(name, setting)
         return total
 
     def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
@@ -358,7 +312,7 @@ class Family:
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         """Return the part of the log-likelihood due to the unit of the column; 0 without a unit."""
-        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum()) if self.signed else 0.0
+        return float(stats.value[..., 0].sum() * np.log(setting.scale).sum()) if self.facts.signed else 0.0
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the part of the log-likelihood due to the deviations of the columns, in counting units."""
@@ -402,11 +356,6 @@ class Family:
     def base(self, column: np.ndarray) -> np.ndarray | float:
         """Return the part of each row's log-density that is the same in all groups."""
         return 0.0
-
-    @property
-    def races(self) -> bool:
-        """Whether features times `raced` parameters are precise enough to compare initialisations."""
-        return self.facts.has_products
 
     def raced(self, params: Params, setting: Setting) -> np.ndarray:
         """Return the natural parameters of every group, for many sets of parameters side by side."""
@@ -468,7 +417,7 @@ class Family:
             if (np.abs(value[np.isfinite(value)]) > LARGEST).any():
                 return f"{name} is beyond {LARGEST:g}"
         table, levels = params.get("probability"), setting.levels
-        if table is None or table.shape[1:] == self.inner_shape("probability", setting):
+        if table is None or table.shape[1:] == self._inner_shape("probability", setting):
             return None
         return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
 

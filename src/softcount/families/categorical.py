@@ -147,7 +147,7 @@ class Shares(Family):
         return Dirichlet(self.tally(stats) + self.prior_tally(hyper, "mean"))
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        return move_levels(stats, self.node_key(old), old.levels, new.levels)
+        return move_levels(stats, old.key, old.levels, new.levels)
 
 
 class CategoricalDensity(SharesDensity):

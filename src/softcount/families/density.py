@@ -159,7 +159,7 @@ class Density:
 
     def _draw_one_by_one(self, groups: np.ndarray, rng: Rng, cells: np.ndarray) -> np.ndarray:
         """Draw the missing cells of a block one after another, each given those already known; (rows x columns)."""
-        start = np.nan_to_num(cells) if self.family.discrete else cells  # an open category has the code 0
+        start = np.nan_to_num(cells) if self.family.kind.coded else cells  # an open category has the code 0
         values = np.tile(start, (len(groups), 1))
         for want in np.flatnonzero(np.isnan(cells)):
             # Open cells are open in every row. As NaN they would make every row a distinct state.
@@ -215,7 +215,7 @@ class Density:
 
     def there(self, column: np.ndarray) -> np.ndarray | None:
         """Return which cells are evidence; None if a row holds several."""
-        return None if self.family.alone else np.asarray(~np.isnan(column))
+        return None if self.family.facts.alone else np.asarray(~np.isnan(column))
 
     def present(self, column: np.ndarray) -> np.ndarray:
         """Return which cells of a block are present, of shape (rows, columns)."""

@@ -111,7 +111,7 @@ class Gamma(Family, Struct, frozen=True):
     _density = GammaDensity
     _n_features = 3
     kind = Kind.POSITIVE
-    facts = Facts(has_products=False, rows_first=True, spread_parameters=("shape",))
+    facts = Facts(has_products=False, rows_first=True, signed=True, spread_parameters=("shape",))
     chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
 
     def base(self, column: np.ndarray) -> np.ndarray | float:

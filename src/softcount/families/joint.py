@@ -94,7 +94,7 @@ class Joint(Categorical, frozen=True):
     name = "joint"
     _density = JointDensity
     block = True
-    facts = Facts(stack="joint", needs_levels=True)
+    facts = Facts(stack="joint", needs_levels=True, alone=True)
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         empty = [spec.key for spec in fields if not spec.levels]

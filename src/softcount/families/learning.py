@@ -25,7 +25,7 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
     If several groups or columns share a parameter, its slope is divided between them.
     """
     chart = {name: np.array(params[name], dtype=float) for name in family.chart}
-    extra = family.prior_stats(hyper, how)
+    extra = family._prior_stats(hyper, how)
     known = None if extra is None else stats.value + extra
 
     def height(there: Params) -> Any:
@@ -47,7 +47,7 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
                 total = total + weight * height(chart | {name: moved})
             found[name][spot] = total / units[spot]
     return {
-        name: np.broadcast_to(value.mean(axis=0), value.shape) if name in family.shared_by_groups else value
+        name: np.broadcast_to(value.mean(axis=0), value.shape) if name in family.facts.shared_by_groups else value
         for name, value in found.items()
     }
 

@@ -19,6 +19,10 @@ from softcount.families.normal import scale_evidence
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Field, Key, Kind
 
+LINEAR_FACTS = Facts(
+    exact=False, has_products=False, rows_first=True, alone=True, signed=True, joins_numbers=True,
+    spread_parameters=("variance",),
+)  # fmt: skip
 FLAT = 1e-13
 """Share of the total variation below which numbers count as constant along a direction, which gets no coefficient."""
 
@@ -69,8 +73,6 @@ class Linear(Family, Struct, frozen=True):
     name = "linear"
     _density = LinearDensity
     kind = Kind.REAL
-    facts = Facts(exact=False, has_products=False, rows_first=True, joins_numbers=True, spread_parameters=("variance",))
-    alone = True
     chart: ClassVar[Mapping[str, Line]] = {"line": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
@@ -78,8 +80,8 @@ class Linear(Family, Struct, frozen=True):
             raise DataError(f"the parents of a number are a tuple of columns, not {self.parents!r}.")
 
     @property
-    def number_parents(self) -> tuple[Key, ...]:
-        return self.parents
+    def facts(self) -> Facts:  # type: ignore[override]
+        return replace(LINEAR_FACTS, number_parents=self.parents)
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         if not self.parents or len(fields) != 1 + len(self.parents):
@@ -166,7 +168,7 @@ class Linear(Family, Struct, frozen=True):
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         return 0.5 * float(stats.value[:, 0].sum()) * float(np.log(hyper["whole"][0]))
 
-    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+    def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         return (1 + len(self.parents),) if name == "line" else ()
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:

@@ -159,7 +159,7 @@ class Markov(Bags, Shares, Struct, frozen=True):
         pattern = WORDS if self.steps == "words" else None
         return Reading("steps", (self.order, self.order), pattern, lowercase=False)
 
-    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+    def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         return self._shape(len(setting.levels))
 
     def _shape(self, transitions: int) -> tuple[int, int]:

@@ -280,9 +280,14 @@ class Mixed(Family, Struct, frozen=True):
     _density = MixedDensity
     kind = Kind.REAL
     facts = Facts(
-        exact=False, mergeable=False, has_products=False, hidden="are of hidden parts", spread_parameters=("variance",)
+        exact=False,
+        mergeable=False,
+        has_products=False,
+        alone=True,
+        signed=True,
+        hidden="are of hidden parts",
+        spread_parameters=("variance",),
     )
-    alone = True
     deviation = AroundMean.deviation
     chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
 
@@ -319,7 +324,7 @@ class Mixed(Family, Struct, frozen=True):
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         return replace(self, parts=self._parts), Family.set_up(self, key, fields, groups, floor)[1]
 
-    def inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
+    def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         wide = (len(setting.anchor),) if self.block and name != "share" else ()
         return self._parts, *wide
 

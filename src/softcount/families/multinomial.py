@@ -78,12 +78,8 @@ class Multinomial(Shares, Struct, frozen=True):
     _density = MultinomialDensity
     kind = Kind.COUNT
     block = True
-    facts = Facts(takes_bag=True, counted=True)
+    facts = Facts(takes_bag=True, counted=True, alone=True)
     completed = Family.completed
-
-    def node_key(self, setting: Setting) -> Key:
-        """Return the key. A whole sparse table has one key, and its columns are numbered."""
-        return setting.keys if tuple(setting.levels) == setting.keys else setting.keys[0]
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         bad = column < 0
@@ -229,7 +225,7 @@ class Binomial(Family, Struct, frozen=True):
     _n_features = 2
     kind = Kind.COUNT
     block = True
-    facts = Facts(counted=True)
+    facts = Facts(counted=True, alone=True)
     chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
 
     def for_key(self, key: Key) -> Family:
@@ -268,7 +264,7 @@ class Binomial(Family, Struct, frozen=True):
 
     tally = Shares.tally
     prior_tally = Shares.prior_tally
-    prior_stats = Shares.prior_tally
+    _prior_stats = Shares.prior_tally
     hyper = Shares.hyper
     evidence = Shares.evidence
     proper = Shares.proper

@@ -25,6 +25,13 @@ from softcount.table.schema import Field, Key, Kind
 Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
 PriorScale = Literal["columns", "table"]
+BLOCK_FACTS = [
+    Facts(
+        stack="block", exact=False, has_products=False, alone=True, signed=True, spread_parameters=("covariance",),
+        shared_by_groups=shared,
+    )
+    for shared in (frozenset[str](), frozenset({"covariance"}))
+]  # fmt: skip
 NARROWEST = 1e-10
 """Smallest variance along any direction, with columns scaled to one: below it a density has no reliable digits."""
 
@@ -171,7 +178,6 @@ class Multinormal(Family, Struct, frozen=True):
     _density = MultinormalDensity
     kind = Kind.REAL
     block = True
-    facts = Facts(stack="block", exact=False, has_products=False, spread_parameters=("covariance",))
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "covariance": "covariance"}
 
     def __post_init__(self) -> None:
@@ -181,8 +187,8 @@ class Multinormal(Family, Struct, frozen=True):
             raise DataError(f"prior_scale={self.prior_scale!r}: use 'columns' or 'table'.")
 
     @property
-    def shared_by_groups(self) -> frozenset[str]:
-        return frozenset({"covariance"} if self.covariance == "tied" else ())
+    def facts(self) -> Facts:  # type: ignore[override]
+        return BLOCK_FACTS[self.covariance == "tied"]
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         family, setting = Family.set_up(self, key, fields, groups, floor)
@@ -446,9 +452,9 @@ class Multinormal(Family, Struct, frozen=True):
             "covariance": np.asarray(params["covariance"], float) * np.outer(setting.scale, setting.scale),
         }
 
-    def free_numbers(self, name: str, setting: Setting) -> int:
+    def _free_numbers(self, name: str, setting: Setting) -> int:
         narrow = {"diagonal": len(setting.anchor), "spherical": 1}.get(self.covariance)
-        return super().free_numbers(name, setting) if name == "mean" or narrow is None else narrow
+        return super()._free_numbers(name, setting) if name == "mean" or narrow is None else narrow
 
     def check_params(self, params: Params) -> str | None:
         if not is_symmetric(params["covariance"]):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from softcount.core.counts import Twofold, stack, two_sum
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, log1p, normal_density
@@ -21,13 +20,22 @@ from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line,
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
-NORMAL_FACTS = Facts(stack="reals", rows_first=True, in_units=True, joins_numbers=True, spread_parameters=("variance",))
 ENDLESS = 1e300
 """Degrees of freedom from which Student's t is normal to the last digit."""
 QUANTILES = 2048
 """Number of quantiles over which a divergence is averaged."""
 LOOSE = 0.01
 """Prior rows that make the mean of a class proper: its deviation is then ten times that of a row."""
+
+
+@cache
+def normal_facts(tied: str | None, free: bool) -> Facts:
+    """Return the facts of normal columns that share a variance as in `tied`, or whose variance is `free`."""
+    shared = frozenset({"variance"} if tied in ("classes", "both") else ())
+    return Facts(
+        stack="reals", rows_first=True, signed=True, in_units=True, joins_numbers=free and tied is None,
+        spread_parameters=("variance",), shared_by_groups=shared, shared_by_columns=tied in ("columns", "both"),
+    )  # fmt: skip
 
 
 class BellDensity(Density):
@@ -281,16 +289,7 @@ class Normal(AroundMean, Struct, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        free = self.tied is None and self.variance is None and not self.logged
-        return NORMAL_FACTS if free else replace(NORMAL_FACTS, joins_numbers=False)
-
-    @property
-    def shared_by_groups(self) -> frozenset[str]:
-        return frozenset({"variance"} if self.tied in ("classes", "both") else ())
-
-    @property
-    def shared_by_columns(self) -> bool:
-        return self.tied in ("columns", "both")
+        return normal_facts(self.tied, self.variance is None and not self.kind.logged)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """Count each group centred on its own rows, then shift to the anchor. A stack uses kernels instead."""
@@ -365,7 +364,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return self._clip_variance(raw, hyper)
 
     def _clip_variance(self, variance: np.ndarray, hyper: Hyper) -> np.ndarray:
-        variance = np.maximum(variance, np.max(hyper["floor"]) if self.shared_by_columns else hyper["floor"])
+        variance = np.maximum(variance, np.max(hyper["floor"]) if self.facts.shared_by_columns else hyper["floor"])
         return np.where(hyper["known"] > 0, hyper["known"], variance)
 
     def density(self, params: Params, setting: Setting) -> Density:
@@ -395,7 +394,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return self.degenerate(params, hyper) & free
 
     def rows_needed(self, setting: Setting) -> float:
-        return 2.0 if self.variance is None and not self.shared_by_groups else 0.0
+        return 2.0 if self.variance is None and not self.facts.shared_by_groups else 0.0
 
     def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
         """Return the variance of the whole table in every group, averaged over columns that share it."""
@@ -458,7 +457,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return float((means + given).sum() + scale_evidence(*map(self._totals, parts)).sum())
 
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> NormalInverseChi2 | NormalKnownVariance:
-        if self.shared_by_columns:
+        if self.facts.shared_by_columns:
             raise DataError(f"column {setting.keys[0]!r} shares its variance with others, so it has no posterior.")
         params = self.estimate(stats, hyper, "mean")
         mean, variance = params["mean"] / setting.scale + setting.anchor, params["variance"] / setting.scale**2
@@ -469,11 +468,11 @@ class Normal(AroundMean, Struct, frozen=True):
             return NormalKnownVariance(mean, loose, variance)
         return NormalInverseChi2(mean, kappa, self._pool(rows + hyper["nu"]), variance)
 
-    def free_numbers(self, name: str, setting: Setting) -> int:
-        return 0 if name == "variance" and self.variance is not None else super().free_numbers(name, setting)
+    def _free_numbers(self, name: str, setting: Setting) -> int:
+        return 0 if name == "variance" and self.variance is not None else super()._free_numbers(name, setting)
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        x = log(Cell(keys[0])) if self.logged else Cell(keys[0])
+        x = log(Cell(keys[0])) if self.kind.logged else Cell(keys[0])
         moved = (x - formula(setting.anchor)) * formula(setting.scale)
         start, slope, bend = map(formula, weights.T)
         return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start

@@ -154,9 +154,7 @@ class PointCounts(Family):
     """
 
     kind = Kind.REAL
-    facts = Facts(has_products=False, counts_points=True)
-    alone = True
-    signed = False
+    facts = Facts(has_products=False, counts_points=True, alone=True)
     chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
     observed = Categorical.observed
     proper = Shares.proper

@@ -52,6 +52,11 @@ class Setting(Struct, frozen=True):
     written: CellForm | None = None
     step: float = 0.0
 
+    @property
+    def key(self) -> Key:
+        """The column, or the tuple of columns."""
+        return self.keys if len(self.keys) > 1 else self.keys[0]
+
     def levels_of_column(self, want: int) -> list[object]:
         """Return the categories of one column of a block, whose categories are their combinations in order."""
         combinations: Sequence[Any] = self.levels
@@ -98,6 +103,18 @@ class Facts(Struct, frozen=True):
     """Whether similar columns are estimated together; otherwise one by one, although scored together."""
     two_levels: bool = False
     """Whether a column of one category has an opposite one."""
+    alone: bool = False
+    """Whether its statistics are estimated separately, not together with those of similar columns."""
+    signed: bool = False
+    """Whether statistics other than the first (the rows) may be negative."""
+    number_parents: tuple[Key, ...] = ()
+    """Numeric columns that it depends on."""
+    shared_by_groups: frozenset[str] = frozenset()
+    """Parameters that all groups have in common."""
+    shared_by_columns: bool = False
+    """Whether columns with equal instances of the family share their spread."""
+    raced: bool = False
+    """Whether features times `raced` parameters compare initialisations, although scores are no products."""
     takes_bag: bool = False
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
@@ -118,6 +135,11 @@ class Facts(Struct, frozen=True):
     """Whether it can depend linearly on other numeric columns of a network, and they on it."""
     spread_parameters: tuple[str, ...] = ()
     """Parameters that have a floor."""
+
+    @property
+    def races(self) -> bool:
+        """Whether features times `raced` parameters are precise enough to compare initialisations."""
+        return self.has_products or self.raced
 
 
 class NumberFacts(Struct, frozen=True):
@@ -166,7 +188,7 @@ def average_prior(hyper: Hyper) -> Hyper:
 
 def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
     """Return private initial parameters, given by a user in the shape of `params_`."""
-    key = family.node_key(setting)
+    key = setting.key
     if family.facts.counts_points:
         raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
     try:
@@ -191,7 +213,7 @@ def given_shares(family: Family, values: Mapping[Any, Any], setting: Setting, gr
         table = np.stack([np.broadcast_to(share, (groups,)) for share in shares], axis=1)
     shaped = table.shape == (groups, len(setting.levels))
     if not shaped or not (table >= 0).all() or (table.size and np.abs(table.sum(axis=1) - 1).max() > 1e-6):
-        key = family.node_key(setting)
+        key = setting.key
         raise DataError(f"init: the probabilities of column {key!r} must sum to one in each of {groups} groups.")
     return table
 
@@ -201,12 +223,12 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
 
     A value for one group, or one number, applies to all groups.
     """
-    key, names = family.node_key(setting), " and ".join(family.chart)
+    key, names = setting.key, " and ".join(family.chart)
     if family.facts.counts_points:
         raise DataError(f"fixed: column {key!r} is {family.name}, whose shape cannot be fixed.")
     if not isinstance(values, Mapping):
         raise DataError(f"fixed: column {key!r} takes a mapping with some of {names}, not {values!r}.")
-    if family.discrete and "probability" not in values:
+    if family.kind.coded and "probability" not in values:
         values = {"probability": _by_level(family, values, setting)}
     wrong = [name for name in values if name not in family.chart]
     if wrong:
@@ -215,7 +237,7 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
     others = {}  # placeholders in range for the parameters that are not fixed
     for name, line in family.chart.items():
         if name not in given:
-            inner = family.inner_shape(name, setting)
+            inner = family._inner_shape(name, setting)
             value = np.eye(inner[0]) if line == "covariance" else {"plain": 0.0, "share": 0.5}.get(line, 1.0)
             others[name] = np.broadcast_to(value, (groups, *inner)) / (inner[0] if line == "shares" else 1)
     private = family.private(given | others, setting)
@@ -233,7 +255,7 @@ def _in_order(values: Mapping[Any, Any], setting: Setting) -> list[Any]:
 
 def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np.ndarray:
     """Return probabilities given by category as a table of groups by categories."""
-    key = family.node_key(setting)
+    key = setting.key
     known = {str(level) for level in setting.levels}
     odd = [level for level in values if str(level) not in known]
     if odd:
@@ -247,8 +269,8 @@ def _by_level(family: Family, values: Mapping[Any, Any], setting: Setting) -> np
 
 def _for_groups(family: Family, name: str, values: Any, setting: Setting, groups: int) -> np.ndarray:
     """Return a parameter for every group, given one for each group or one for all."""
-    key = family.node_key(setting)
-    value, inner = fixed_numbers(values, key), family.inner_shape(name, setting)
+    key = setting.key
+    value, inner = fixed_numbers(values, key), family._inner_shape(name, setting)
     if family.chart[name] == "covariance" and not value.ndim:
         value = value * np.eye(inner[0])
     if value.shape not in (inner, (groups, *inner)):

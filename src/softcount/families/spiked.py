@@ -169,7 +169,9 @@ class Spiked(Family, Struct, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return Facts(has_products=False, spread_parameters=self.inner.facts.spread_parameters)
+        raced = self.inner.kind.logged and self.inner.facts.has_products
+        spread = self.inner.facts.spread_parameters
+        return Facts(has_products=False, raced=raced, signed=True, spread_parameters=spread)
 
     @property
     def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
@@ -187,7 +189,7 @@ class Spiked(Family, Struct, frozen=True):
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return the numbers that are not at the spike, or their logarithms."""
         others = self._others(values)
-        return np.log(others) if self.inner.logged else others
+        return np.log(others) if self.inner.kind.logged else others
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         self.inner.check(self._others(column), key, start)
@@ -289,10 +291,6 @@ class Spiked(Family, Struct, frozen=True):
         return spike or self.inner.overdrawn(before[..., 1:], after[..., 1:], slack)
 
     # -- answers
-
-    @property
-    def races(self) -> bool:
-        return self.inner.logged and self.inner.facts.has_products
 
     def raced(self, params: Params, setting: Setting) -> np.ndarray:
         """Return natural parameters of the spike, and of the other numbers in their own unit."""

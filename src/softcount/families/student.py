@@ -74,6 +74,7 @@ class Student(normal.AroundMean, Struct, frozen=True):
         mergeable=False,
         has_products=False,
         rows_first=True,
+        signed=True,
         hidden="have hidden weights",
         spread_parameters=("spread",),
     )
@@ -218,7 +219,7 @@ class Student(normal.AroundMean, Struct, frozen=True):
             tails = rows * height(np.array(self.freedom / 2.0)) - self.freedom / 2.0 * spare
         return float(np.where(rows > 0, about + tails, 0.0).sum())
 
-    def free_numbers(self, name: str, setting: Setting) -> int:
+    def _free_numbers(self, name: str, setting: Setting) -> int:
         return 0 if name == "freedom" and self.freedom is not None else 1
 
 

@@ -376,7 +376,7 @@ class Bags(Family):
     """
 
     kind = Kind.TEXT
-    facts = Facts(stack="bag", rows_first=True, counted=True, words=True, linear=True)
+    facts = Facts(stack="bag", rows_first=True, counted=True, words=True, linear=True, alone=True)
     _density = BagsDensity
     by_document = False
     """Whether it counts the documents that contain a word, not the occurrences."""

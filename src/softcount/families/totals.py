@@ -110,13 +110,13 @@ class Totals(Family):
         found = dict(zip(self.prior_names, (rows, total), strict=True))
         return found | {"whole": whole, "explicit": np.array(float(explicit))}
 
-    def prior_stats(self, hyper: Hyper, how: How) -> np.ndarray:
+    def _prior_stats(self, hyper: Hyper, how: How) -> np.ndarray:
         more = np.stack(np.broadcast_arrays(*(hyper[name] for name in self.prior_names)), axis=-1)
         less = np.multiply.outer(hyper["explicit"], self.beyond_mode) if how == "map" else 0.0
         return np.zeros_like(more) if how == "ml" else more - less
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
-        whole = stats.value + self.prior_stats(hyper, how)
+        whole = stats.value + self._prior_stats(hyper, how)
         rows, total = whole[..., 0], whole[..., 1]
         few = how == "map" and bool((rows < 0).any())  # otherwise rounding errors of subtracted rows
         if few or (total < 0).any():
@@ -217,7 +217,7 @@ class Exponential(Totals, Struct, frozen=True):
     name = "exponential"
     _density = ExponentialDensity
     chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
-    facts = Facts(rows_first=True, spread_parameters=("rate",))
+    facts = Facts(rows_first=True, signed=True, spread_parameters=("rate",))
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)

@@ -538,7 +538,7 @@ def check_model(model: Learned) -> None:
     require(model.counts.rows >= 0 and (rows >= -SLACK).all(), "its counts of rows are below zero.")
     for leaf in model.model.nodes.columns:
         counts = model.counts[leaf.key]
-        rows = counts[..., :1] if leaf.family.signed else counts
+        rows = counts[..., :1] if leaf.family.facts.signed else counts
         require((rows >= -SLACK).all(), f"the counts of column {leaf.key!r} are below zero.")
     _check_fixed(model)
     again = estimate_again(model.model, model.counts, model.imagined, model.estimate)

@@ -265,9 +265,9 @@ def _shared_parameters(model: Net, other: FittedNet) -> dict[Key, Any]:
             name: _rearrange_table(other.net, model, key, np.asarray(part), "init")
             for name, part in params[key].items()
         }
-        parents = model.nodes[key].family.number_parents
+        parents = model.nodes[key].family.facts.number_parents
         if parents:  # in the order of the new model
-            known = other.net.nodes[key].family.number_parents
+            known = other.net.nodes[key].family.facts.number_parents
             own["coefficients"] = own["coefficients"][..., [known.index(x) for x in parents]]
         found[key] = own
     return found

@@ -160,7 +160,7 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
 
     def _quantile(self, q: float) -> float:
         found = _first_float(self.cdf, q)
-        return float(np.ceil(found)) if self.density.family.whole_numbers else found
+        return float(np.ceil(found)) if self.density.family.kind.whole else found
 
 
 class AveragedAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
@@ -512,7 +512,7 @@ def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
         shares = np.asarray(density.params["probability"], dtype=float)
         return ColumnShape(column, levels, np.arange(len(levels)), shares)
     low, high = column_range(fitted, column)
-    whole = density.family.whole_numbers and high - low < WHOLE_NUMBERS
+    whole = density.family.kind.whole and high - low < WHOLE_NUMBERS
     points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
     each = np.eye(fitted.n_groups)
     bounds = fitted.schema[column].bounds

@@ -414,7 +414,7 @@ def _share_of(density: Density, piece: Piece) -> np.ndarray:
     if piece.low == piece.high:
         return density.mass_at(piece.low)
     # P(low < x <= high): low is the largest number below the piece, high the largest in it.
-    if density.family.whole_numbers:
+    if density.family.kind.whole:
         low = float(np.ceil(piece.low) - 1.0 if piece.low_in else np.floor(piece.low))
         high = float(np.floor(piece.high) if piece.high_in else np.ceil(piece.high) - 1.0)
     else:

@@ -265,7 +265,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     @property
     def column_families(self) -> dict[Key, Family]:
         """The family of every column; numbers that are discretised or have parents are normal."""
-        with_parents = [node.key for node in self.net.each if node.family.number_parents]
+        with_parents = [node.key for node in self.net.each if node.family.facts.number_parents]
         own = {node.key: node.family for node in self.net.each if node.columns}
         return own | dict.fromkeys([*self.net.cuts, *with_parents], FAMILIES["normal"]())
 

@@ -307,7 +307,7 @@ class Contest(Struct, frozen=True, eq=False):
         if not found:
             raise DataError(f"column {self.key!r}: no family of numbers fits it. Say what it is with kinds.")
         whole = self.numbers.values.ndim == 1 and self.numbers.facts.countable
-        found.sort(key=lambda x: (x.size, x.trial.node.family.whole_numbers != whole))
+        found.sort(key=lambda x: (x.size, x.trial.node.family.kind.whole != whole))
         top = max(found, key=self._mean)
         won = top
         for entry in found:  # the simplest that is as good, within chance
@@ -325,7 +325,7 @@ class Contest(Struct, frozen=True, eq=False):
         (200 x 5) took 24 s instead of 1.
         """
         if not known_classes:
-            quick = family.facts.exact and family.races and not family.facts.counts_points
+            quick = family.facts.exact and family.facts.races and not family.facts.counts_points
             return quick and family.free(Setting(), 1) <= SIMPLE
         return self.numbers.labelled or not family.facts.needs_classes
 
@@ -373,7 +373,7 @@ class Contest(Struct, frozen=True, eq=False):
             scores = trial.held_out(best.scores if best is not None and family.facts.counts_points else None)
         if scores is None:
             return None
-        if family.whole_numbers and self.numbers.least == 0:
+        if family.kind.whole and self.numbers.least == 0:
             # A recorded 0 was between 0 and half a step, so the density of a count is twice as high there.
             scores = scores + np.log(2.0) * (self.numbers.values == 0)
         return Entry(trial, floor, plan, np.where(np.isnan(scores), -np.inf, scores))
@@ -389,8 +389,8 @@ def _floor(family: Family, numbers: Numbers) -> float:
     """Return the minimum variance of a group as a share of the column's: not below the rounding."""
     if numbers.values.ndim > 1:
         return 0.0
-    if family.logged and numbers.least <= 0:
+    if family.kind.logged and numbers.least <= 0:
         return 0.0
-    values = np.log(numbers.values) if family.logged else family.transform(numbers.values)
+    values = np.log(numbers.values) if family.kind.logged else family.transform(numbers.values)
     there = np.isfinite(values)
     return least_share(values[there], numbers.weights[there]).share if there.any() else 0.0

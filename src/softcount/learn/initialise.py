@@ -16,7 +16,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family
 from softcount.families import Params as Own
-from softcount.families.setting import fixed_numbers
+from softcount.families.setting import fixed_numbers, held_numbers
 from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
@@ -510,7 +510,9 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
         names = ", ".join(repr(key) for key in leaves)
         raise DataError(f"fixed names {unknown[0]!r}, which is not a column of the model. It has: {names}.")
     said = {key: what for key, what in fixed.items() if key != name}
-    held = {key: leaves[key].family.held_at(what, leaves[key].setting, model.groups) for key, what in said.items()}
+    held = {
+        key: held_numbers(leaves[key].family, what, leaves[key].setting, model.groups) for key, what in said.items()
+    }
     for leaf in model.leaves:
         for other in _sharing(model, leaf):
             if set(held.get(leaf.key, ())) != set(held.get(other.key, ())):
@@ -535,7 +537,7 @@ def name_of_shares(given: Mapping[Any, Any]) -> Any:
 
 def _sharing(model: ClassModel, leaf: Node) -> list[Node]:
     """The columns that share a parameter with this one, itself included."""
-    return [x for x in model.leaves if x.family == leaf.family] if leaf.family.shared_by_columns else [leaf]
+    return [x for x in model.leaves if x.family == leaf.family] if leaf.family.facts.shared_by_columns else [leaf]
 
 
 def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:

@@ -244,7 +244,9 @@ class Task(Struct, frozen=True, eq=False):
         # seeds are moved by it first. Of nine searches for ten such classes of handwritten digits, seven reached the
         # best optimum then, four without.
         init = self.starts.init
-        alike = [leaf.family.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread_parameters]
+        alike = [
+            leaf.family.facts.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread_parameters
+        ]
         moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
         members = initialise.draw_memberships(rows, self.model.groups, "k-means" if moved else init, rngs)
         params = many.estimate(many.counted(members))

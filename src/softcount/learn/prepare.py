@@ -33,7 +33,7 @@ SLACK = 1e-6
 
 def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
     """The leaves with the least variance of every column of numbers, by its spread and its rounding."""
-    logged = {column for leaf in leaves if leaf.family.logged for column in leaf.columns}
+    logged = {column for leaf in leaves if leaf.family.kind.logged for column in leaf.columns}
     floors = {}
     for place, spec in enumerate(schema.stored("reals")):
         values = sketch.chunk.reals[:, place]
@@ -248,10 +248,10 @@ def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:
 def measures_of(model: ClassModel, schema: Schema) -> Measures:
     """Columns whose logarithms are modelled, and lists of columns that share a width and so a unit."""
     place = {spec.key: number for number, spec in enumerate(schema.stored("reals"))}
-    logged = [place[leaf.key] for leaf in model.leaves if leaf.family.logged and leaf.key in place]
+    logged = [place[leaf.key] for leaf in model.leaves if leaf.family.kind.logged and leaf.key in place]
     lots: dict[Any, list[int]] = {}
     for leaf in model.leaves:
-        if leaf.family.shared_by_columns and leaf.key in place:
+        if leaf.family.facts.shared_by_columns and leaf.key in place:
             lots.setdefault(leaf.family, []).append(place[leaf.key])
     return Measures(logged, list(lots.values()))
 

@@ -277,7 +277,7 @@ def refuse_hidden(net: Net) -> None:
 def refuse_below_zero(net: Net, counts: Counts) -> None:
     for node in net.each:
         stats = counts.arrays[node.key].value
-        rows = stats[..., :1] if node.family.signed else stats
+        rows = stats[..., :1] if node.family.facts.signed else stats
         if (rows < -SLACK).any():
             raise DataError(
                 f"node {node.key!r}: more is to be forgotten than was learned. Give rows the network was fitted on."

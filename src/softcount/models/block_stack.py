@@ -180,7 +180,7 @@ class Block(SingleStack, frozen=True, eq=False):
     @property
     def common(self) -> int | None:
         """First product, if all groups have one covariance."""
-        return 1 + len(self.places) if self.node.family.shared_by_groups else None
+        return 1 + len(self.places) if self.node.family.facts.shared_by_groups else None
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
         mean, covariance = params[self.node.key]["mean"], params[self.node.key]["covariance"]
@@ -287,7 +287,7 @@ class NumberPart(Block, frozen=True, eq=False):
     def of(cls, bundles: Sequence[Bundle], schema: Schema, kernels: Kernels, groups_of: np.ndarray) -> NumberPart:
         nodes = tuple(bundle.nodes[0] for bundle in bundles)
         place = {node.key: j for j, node in enumerate(nodes)}
-        parents = tuple(tuple(place[key] for key in node.family.number_parents) for node in nodes)
+        parents = tuple(tuple(place[key] for key in node.family.facts.number_parents) for node in nodes)
         places = tuple(schema.places[node.key] for node in nodes)
         return cls(("numbers", nodes[0].key), nodes, tuple(bundles), places, kernels, groups_of, parents)
 

@@ -34,7 +34,7 @@ class Part(Struct, frozen=True, eq=False):
 
     @property
     def is_shared(self) -> bool:
-        return self.name in self.bundle.family.shared_by_groups
+        return self.name in self.bundle.family.facts.shared_by_groups
 
     def of(self, params: Params) -> np.ndarray:
         value = params.bundles[self.bundle.name][self.name]

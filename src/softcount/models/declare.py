@@ -192,7 +192,7 @@ def nodes_of(
             least = max(floor, declared.floors.get(spec.key, 0.0))
             nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, least)))
     nodes += [_block_node(key, family, schema, groups, floor) for key, family in blocks.items()]
-    for shared in {node.family for node in nodes if node.family.shared_by_columns}:
+    for shared in {node.family for node in nodes if node.family.facts.shared_by_columns}:
         # Columns that share a parameter are counted in one unit.
         places = [i for i, node in enumerate(nodes) if node.family == shared]
         scale = np.array([min(nodes[i].setting.scale[0] for i in places)])
@@ -412,7 +412,7 @@ def _with_blank(node: Node, schema: Schema, chunks: Sequence[Chunk]) -> Node:
     places = [schema.places[column] for column in node.columns]
     if node.family.facts.exact or any(place.store != "reals" for place in places):
         return node
-    slots: Any = [place.slot for place in places] if node.family.alone else places[0].slot
+    slots: Any = [place.slot for place in places] if node.family.facts.alone else places[0].slot
     columns = [chunk.reals[:, slots] for chunk in chunks]
     weights = [np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks]
     return replace(node, setting=replace(node.setting, blank=node.family.blank(columns, weights, node.setting)))

@@ -152,7 +152,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         for place, own in enumerate(self.graph.parents):
             numbers = [self.each[parent] for parent in own if levels_of(self.each[parent]) is None]
             follows = tuple(node.key for node in numbers)
-            if follows != self.each[place].family.number_parents or not all(
+            if follows != self.each[place].family.facts.number_parents or not all(
                 x.family.facts.joins_numbers for x in numbers
             ):
                 child = self.graph.names[place]
@@ -208,7 +208,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         """
         bundles = {bundle.name: bundle for bundle in self.nodes.bundles if bundle.name in self.levels_above}
         numbers = [self.each[place] for place in self.graph.order if self.each[place].key in bundles]
-        joined = group_joined_numbers({node.key: node.family.number_parents for node in numbers})
+        joined = group_joined_numbers({node.key: node.family.facts.number_parents for node in numbers})
         parts = []
         for keys in joined:
             scope = self._scope(keys)

@@ -42,7 +42,7 @@ class Node(Struct, frozen=True):
 
     def levels_of(self, want: int | None = None) -> Sequence[object] | None:
         """Return the categories of one of its columns, or of all together; None for numbers and words."""
-        if not self.family.discrete:
+        if not self.family.kind.coded:
             return None
         joint = want is not None and self.family.block
         return self.setting.levels_of_column(want or 0) if joint else self.setting.levels
@@ -173,11 +173,16 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
     def bundles(self) -> tuple[Bundle, ...]:
         alike: dict[Any, list[Node]] = {}
         for node in self.nodes:
-            own = node.family.alone or not node.family.facts.side_by_side or node.key == ROOT or node.key in self.apart
+            own = (
+                node.family.facts.alone
+                or not node.family.facts.side_by_side
+                or node.key == ROOT
+                or node.key in self.apart
+            )
             alone = node.key if own else None
             size = node.family.width(node.setting), node.setting.groups
             alike.setdefault((node.family, size, alone), []).append(node)
-        return tuple(Bundle(tuple(nodes), nodes[0].family.alone) for nodes in alike.values())
+        return tuple(Bundle(tuple(nodes), nodes[0].family.facts.alone) for nodes in alike.values())
 
     @cached_property
     def places(self) -> dict[Key, tuple[Name, int | None]]:
@@ -358,7 +363,7 @@ def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:
             f"column {node.key!r} is {node.family.name}; only categorical columns take a prior of each class. "
             f"Give one {type(prior).__name__} for all classes."
         )
-    if node.family.alone:
+    if node.family.facts.alone:
         return node.family.hyper(prior, stats, node.setting)
     hyper = node.family.hyper(prior, stats.spread(1), node.setting)
     return hyper if per_level(node.family) else {name: np.reshape(value, ()) for name, value in hyper.items()}

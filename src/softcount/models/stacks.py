@@ -253,7 +253,7 @@ class Stack(Struct, frozen=True, eq=False):
 
     def features(self, data: Any) -> np.ndarray | None:
         """Return (rows x features) whose product with natural parameters is the score; None if it is not a product."""
-        if not all(node.family.races for node in self.nodes):
+        if not all(node.family.facts.races for node in self.nodes):
             return None
         if data[1] is not None:
             return np.asarray(data[1])
@@ -314,7 +314,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
 
     @property
     def _log_columns(self) -> list[int]:
-        return [j for j, node in enumerate(self.nodes) if node.family.logged]
+        return [j for j, node in enumerate(self.nodes) if node.family.kind.logged]
 
     def base(self, data: np.ndarray) -> np.ndarray | float:
         return -np.nan_to_num(data[:, self._log_columns]).sum(axis=1) if self._log_columns else 0.0
@@ -364,7 +364,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
             self.kernels.score_reals(np.ascontiguousarray(data[:, node : node + 1]), *own, out)
             return
         column = data[:, node]
-        out += compiled[node].score(np.exp(column) if self.nodes[node].family.logged else column)
+        out += compiled[node].score(np.exp(column) if self.nodes[node].family.kind.logged else column)
 
     def score_nodes(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> np.ndarray:
         if not isinstance(compiled, tuple):

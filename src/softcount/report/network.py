@@ -51,7 +51,7 @@ def title_of(fitted: FittedNet) -> str:
 class NodeTable(Struct, frozen=True):
     """A node's categories (None: it is a number), those of its parents, and the rows counted in each configuration.
 
-    Parents that are numbers have no categories: they are in `node.family.number_parents`.
+    Parents that are numbers have no categories: they are in `node.family.facts.number_parents`.
     """
 
     node: Node
@@ -93,7 +93,7 @@ def network_record(fitted: FittedNet, **fit: Any) -> dict[str, Any]:
             shares = fitted.estimates[key]["probability"]
             own = {"table": [line | {"probabilities": p} for line, p in zip(lines, shares, strict=True)]}
         nodes.append({
-            "node": key, "parents": [*table.parents, *family.number_parents], "hidden": key in hidden,
+            "node": key, "parents": [*table.parents, *family.facts.number_parents], "hidden": key in hidden,
             "cut": fitted.net.cuts.get(key), "levels": table.levels, **own,
         })  # fmt: skip
     return {
@@ -242,7 +242,7 @@ def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) 
 def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redaction, full: bool) -> None:
     """Add the table of a node; in `full`, as a picture with a bar for each configuration of its parents."""
     key, family, parents = table.node.key, table.node.family, [key_text(parent) for parent in table.parents]
-    above = [*parents, *map(key_text, family.number_parents)]
+    above = [*parents, *map(key_text, family.facts.number_parents)]
     title = f"{key_text(key)}, given {', '.join(above)}" if above else key_text(key)
     given = [list(map(redaction.level, table.parents, levels)) for levels in table.configurations()]
     if table.levels is None:

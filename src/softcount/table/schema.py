@@ -165,7 +165,10 @@ def asked_words(missing: Sequence[str]) -> tuple[str, ...]:
 
 
 class Kind(StrEnum):
-    """The kind of a column's values; `numeric`: numbers, `coded`: categories with codes."""
+    """The kind of a column's values.
+
+    `numeric`: numbers, `coded`: categories with codes, `whole`: counts, `logged`: spread is measured on logarithms.
+    """
 
     CATEGORICAL = "categorical"
     REAL = "real"
@@ -178,11 +181,15 @@ class Kind(StrEnum):
 
     numeric: bool
     coded: bool
+    whole: bool
+    logged: bool
 
     def __init__(self, name: str) -> None:
         # Attributes, because comparing enum members takes longer and happens several times per column.
         self.numeric = name in ("real", "positive", "amount", "count")
         self.coded = not self.numeric and name != "text"
+        self.whole = name == "count"
+        self.logged = name == "positive"
 
 
 class ColumnPlace(NamedTuple):
