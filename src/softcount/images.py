@@ -12,10 +12,11 @@ from msgspec import Struct
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.column_choice import CHOICE_FOLDS, open_labelled
+from softcount.estimators.column_choice import open_labelled
 from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
+from softcount.evaluate.ranking import FOLDS
 from softcount.learn.prepare import on_task
 from softcount.learn.record import Plan, retry_wider
 from softcount.report.maps import save_maps
@@ -162,7 +163,7 @@ class NeighbourhoodMap(Struct, frozen=True, eq=False):
 
 
 def neighbourhood_accuracy(
-    X: Any, y: Any, shape: Sequence[int], radius: int = 1, model: Any = None, folds: int = CHOICE_FOLDS
+    X: Any, y: Any, shape: Sequence[int], radius: int = 1, model: Any = None, folds: int = FOLDS
 ) -> NeighbourhoodMap:  # fmt: skip
     """Compute the cross-validated accuracy of naive Bayes on the columns near every place of a grid.
 

@@ -23,6 +23,7 @@ from softcount.estimators.inputs import FilePath, RandomState
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
+from softcount.evaluate.ranking import FOLDS
 from softcount.families import Categorical
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
 from softcount.fitted.fitted import Fitted, fitted_table
@@ -253,10 +254,6 @@ def _refuse_other_units(first: AverageMember, other: AverageMember) -> None:
                 f"column {str(key)!r} of {first.name} and {other.name} is {how}: such probabilities cannot be "
                 "compared. Weigh the models by their class probabilities: sc.average(models, by='stacking', X=X, y=y)."
             )
-
-
-FOLDS = 5
-"""Parts that rows are held out in, to learn weights by stacking."""
 
 
 class ModelAverage:

@@ -18,6 +18,7 @@ from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines, frame_like
 from softcount.evaluate.columns import ColumnScores, column_scores, forward
+from softcount.evaluate.ranking import FOLDS
 from softcount.fitted.explain import column_evidence, evidence_under
 from softcount.learn.record import Plan
 from softcount.run.local import Threads
@@ -25,7 +26,6 @@ from softcount.table import Table
 from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
-CHOICE_FOLDS = 5
 COUNTING = (
     "kinds", "prior", "estimate", "class_prior", "unlabelled_weight", "max_iter", "tol", "missing", "n_jobs",
 )  # fmt: skip
@@ -132,7 +132,7 @@ def select_columns(
     return ColumnChoice(kept, table, _fit_without(model, keys, kept, X, y) if kept else None, criterion)
 
 
-def score_columns(model: Any, X: Any, y: Any, folds: int = CHOICE_FOLDS) -> ColumnScores:
+def score_columns(model: Any, X: Any, y: Any, folds: int = FOLDS) -> ColumnScores:
     """Scores of every column for each labelled row, by naive Bayes models of the other folds."""
     table, plan, found = open_labelled(model, X, y)
     with Threads(model.n_jobs) as threads:

@@ -35,7 +35,7 @@ from softcount.estimators.network import BayesNet
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.evaluate.calibrate import SMALLEST
-from softcount.evaluate.ranking import Behind, ScoredRows, behind, ranked, verdict
+from softcount.evaluate.ranking import FOLDS, Behind, ScoredRows, behind, ranked, verdict
 from softcount.evaluate.scores import Evaluation, evaluate_rows
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.pictures.inline_html import boxed, said_lines, small_table
@@ -47,7 +47,6 @@ from softcount.table.chunk import Chunk
 from softcount.table.column_summary import units_of
 from softcount.table.schema import MISSING, Key, Schema
 
-FOLDS = 5
 MANY_ROWS = 15_000
 """Rows above which a third is held out once: its standard errors are small, and everything is fitted once."""
 MOST_COMPARED_ROWS = 100_000

@@ -13,8 +13,8 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.mixture import AUTO, Mixture
-from softcount.estimators.parameters import check_whole
+from softcount.estimators.mixture import Mixture
+from softcount.estimators.parameters import AUTO, check_whole
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial, reduce
@@ -15,11 +14,11 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import EmEstimator
+from softcount.estimators.base import EmEstimator, progress
 from softcount.estimators.docstrings import SEQUENCE_WEIGHT
 from softcount.estimators.engines import path_of
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.parameters import check_whole, varied
+from softcount.estimators.parameters import AUTO, check_whole, varied
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import arrow_table, frame_like
 from softcount.files.other_models import open_checkpoint, remove_checkpoint
@@ -35,12 +34,10 @@ from softcount.models.base import ClassModel, DeadEnd
 from softcount.models.declare import read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links
 from softcount.run.local import Threads
-from softcount.run.progress import progress_on, report_starts
 from softcount.sequences import Sequences, open_sequences
 from softcount.table import code_labels
 from softcount.table.schema import Key, Kind, apart, labels
 
-AUTO = "auto"
 LEFT_RIGHT = "left-right"
 STARTS = ("k-means++", "k-means", "random")
 
@@ -125,7 +122,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
     _watch: Any = None
     """A function that is called after every iteration, for progress."""
     _keep_checkpoint = False
-    """Whether whoever fits takes the checkpoint away, once the model is saved."""
+    """Whether the checkpoint stays after the fit, until the caller has saved the model."""
 
     _varied: ClassVar = {
         "criterion": varied("criterion", "evidence", "bic", help="Criterion for the number of states."),
@@ -184,7 +181,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences = sequences.without_zeros()
         plan = Plan(
             declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, target=target, named=named,
-            stop=Stop(self.max_iter, self.tol, self.accelerate),
+            stop=Stop(self.max_iter, self.tol, self.accelerate), watch=self._watch,
         )  # fmt: skip
         given = self.init if isinstance(self.init, Mapping) else {}
         levels = start_levels({k: v for k, v in given.items() if isinstance(v, Mapping)}) | prior_levels(self.prior)
@@ -197,10 +194,10 @@ class HiddenMarkov(SequencePages, EmEstimator):
         checkpoint = path_of(self.checkpoint)
         with (
             Threads(self.n_jobs) as threads,
-            progress_on(sys.stderr) if self.verbose and self._watch is None else nullcontext() as tell,
+            progress(self, plan) as plan,
             nullcontext() if checkpoint is None else open_checkpoint(checkpoint) as log,
         ):
-            plan = replace(plan, watch=self._watch if tell is None else report_starts(tell), log=log)
+            plan = replace(plan, log=log)
             rows, wanted = read_steps(sequences, table, plan, threads), self._n_states()
             starts = Starts(wanted or 1, self._start(), self.n_init, self.random_state)
             if wanted is None:

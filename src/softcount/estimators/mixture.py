@@ -17,7 +17,7 @@ from softcount.estimators.base import EmEstimator, progress
 from softcount.estimators.engines import from_engine, needs_all_rows, path_of, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.parameters import HALF_LIFE, Parameter
+from softcount.estimators.parameters import AUTO, HALF_LIFE, Parameter
 from softcount.estimators.result_frames import arrow_lines
 from softcount.files.other_models import remove_checkpoint
 from softcount.fit import prior_levels
@@ -34,7 +34,6 @@ from softcount.run.local import HeldRows, Threads
 from softcount.table import Contradiction, Table, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind, Schema
 
-AUTO = "auto"
 HEAVIEST = 1e200
 KnownLabels = tuple[list[Any] | None, np.ndarray | None, Key | None, list[str]]
 """The known classes and the code of each row (-1 unknown), or the column that holds them; and notes."""
