@@ -100,7 +100,7 @@ def test_a_folder_is_learned_with_one_command(mail: Path) -> None:
     result = run("fit", mail, "--full")
     assert result.exit_code == 0, result.output
     page = result.stdout
-    assert "41 rows, 2 columns" in page
+    assert "from 41 rows" in page
     assert "documents; 14 different words" in page
     assert "the target is 'class', the sub-folder of a document" in page
     assert "1 document was not UTF-8 and read as Latin-1" in page
@@ -168,7 +168,7 @@ def test_lines_are_clustered(place: Path) -> None:
     Path("lines.txt").write_text("".join(f"{text}\n" for _, text in messages()))
     result = run("fit", "lines.txt", "--lines", "--classes", 2, "--full")
     assert result.exit_code == 0, result.output
-    assert "40 rows, 1 column" in result.stdout and "lines; 13 different words" in result.stdout
+    assert "from 40 rows" in result.stdout and "lines; 13 different words" in result.stdout
     assert "softcount show lines.sc lines.txt --lines" in result.stdout
     assert run("show", "lines.sc", "lines.txt", "--lines").exit_code == 0
 

@@ -9,6 +9,7 @@ import numpy as np
 from softcount.core import remedies
 from softcount.fitted.fitted import DependentPairs, Fitted
 from softcount.networks.scores import CodeCounts, Dependence, dependence, dependent_pairs
+from softcount.pictures.text import format_loss
 from softcount.sources.wording import and_others
 from softcount.table import Chunk, Table
 from softcount.table.discretise import equal_count
@@ -29,7 +30,8 @@ def find_warnings(fitted: Fitted, columns: Sequence[str], losses: tuple[float, f
     notes = [*class_notes(fitted), *columns]
     if losses is None or not losses[0] > losses[1]:
         return notes
-    worse = f"{WORSE}: cross-validated log-loss {losses[0]:.4g}; predicting the class shares has {losses[1]:.4g}."
+    own, guessing = map(format_loss, losses)
+    worse = f"{WORSE}: cross-validated log-loss {own}; predicting the class shares has {guessing}."
     return [f"{worse} {_cause(fitted, notes)}", *notes]
 
 

@@ -1,9 +1,8 @@
-"""A model of classes: its record, and its page at three lengths, after a fit, for `show` and as a report."""
+"""A model of classes: its record, and its page at two lengths, for `show` and as a report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,14 +160,6 @@ def _sorting_record(fitted: Fitted, given: GivenRows) -> dict[str, Any]:
 # -- as a page
 
 
-class Length(IntEnum):
-    """How much of a model a page shows: what a person wants to see after a fit, all tables, or pictures as well."""
-
-    FIT = 0
-    SHOW = 1
-    REPORT = 2
-
-
 class View(Struct, frozen=True):
     """A model of classes as a page shows it.
 
@@ -177,14 +168,10 @@ class View(Struct, frozen=True):
 
     fitted: Fitted
     names: list[str]
-    length: Length = Length.SHOW
+    full: bool = False
     rows: GivenRows | None = None
     parameters: bool = False
     redaction: Redaction = OPEN
-
-    @property
-    def full(self) -> bool:
-        return self.length is Length.REPORT
 
     @property
     def learned_rows(self) -> bool:
@@ -204,8 +191,7 @@ def model_page(
 ) -> Page:
     """Write what a model holds, for `softcount show` or, in `full`, as a report; with a table, what its rows show."""
     page, redaction = Page(), redaction_of(fitted, redact)
-    length = Length.REPORT if full else Length.SHOW
-    view = View(fitted, class_names(fitted, redaction), length, rows, parameters, redaction)
+    view = View(fitted, class_names(fitted, redaction), full, rows, parameters, redaction)
     _add_model(page, view)
     if full:
         quality.add_origin(page, fitted.record, redaction)
@@ -216,13 +202,10 @@ def model_page(
     page.heading("Columns")
     modelled = {"modelled as": lambda spec: families.get(spec.key, "-")}
     quality.add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)
-    quality.add_notes(page, fitted.notes)
+    quality.add_missing(page, fitted)
+    shown_above = [note for note in fitted.notes if note.startswith(WORSE) and fitted.classes is not None]
+    quality.add_notes(page, [note for note in fitted.notes if note not in shown_above])
     return page
-
-
-def add_fitted(page: Page, fitted: Fitted) -> None:
-    """Add a model that was just fitted, with everything that a fit prints in full."""
-    _add_model(page, View(fitted, class_names(fitted), Length.FIT))
 
 
 def _add_model(page: Page, view: View) -> None:
@@ -242,8 +225,7 @@ def _add_model(page: Page, view: View) -> None:
         _add_search(page, view)
         return
     page.heading(title_of(fitted))
-    if view.length is not Length.FIT:
-        page.line(_describe_size(fitted))
+    page.line(_describe_size(fitted))
     if view.parameters:
         page.line("figures are the parameters that rows are scored with, which include the prior")
     if fitted.classes is not None:
@@ -351,18 +333,22 @@ def _add_search(page: Page, view: View) -> None:
             line += f"; entropy of all memberships {found['entropy']:,.1f} nats, so ICL {found['icl']:,.1f}"
         page.line(line)
     if fitted.agreed is not None and fitted.n_groups > 1:
-        best, run = fitted.agreed
-        page.line(f"{best} of {format_count(run, 'initialisation')} reached the best")
-        if best == 1 and run > 1:
-            # While a number is searched, each gets a few starts; all starts go to a number that is given.
-            given = f"--classes {fitted.n_groups} " if fitted.selection else ""
-            page.line(f"more initialisations may find better classes: {given}--starts {10 * run}")
+        page.line(quality.describe_starts(fitted.agreed), *suggest_starts(fitted))
     if view.full:
         prior = key_text(fitted.prior) if isinstance(fitted.prior, str | int | float) else "as given for the columns"
         page.line(f"estimated by {fitted.estimate}; prior {prior}")
         class_pictures.add_trace(page, fitted)
         if view.findings is not None and fitted.classes is None and view.redaction.shows_cells:
             class_pictures.add_frames(page, fitted, view.findings)
+
+
+def suggest_starts(fitted: Fitted) -> list[str]:
+    """Suggest more initialisations if only one of several reached the best."""
+    if fitted.agreed is None or fitted.agreed[0] > 1 or min(fitted.agreed[1], fitted.n_groups) == 1:
+        return []
+    # While a number is searched, each gets a few starts; all starts go to a number that is given.
+    given = f"--classes {fitted.n_groups} " if fitted.selection else ""
+    return [f"more initialisations may find better classes: {given}--starts {10 * fitted.agreed[1]}"]
 
 
 def _add_classes(page: Page, view: View) -> None:
@@ -397,7 +383,7 @@ def _add_columns(page: Page, view: View) -> None:
         if not view.full:
             _add_influence(page, view)
     if fitted.schema.texts:
-        words.add_words(page, fitted, view.names, view.redaction, view.full, view.length is Length.FIT)
+        words.add_words(page, fitted, view.names, view.redaction, view.full)
 
 
 def _add_influence(page: Page, view: View) -> None:
@@ -438,7 +424,7 @@ def _add_cards(page: Page, view: View) -> None:
             class_pictures.add_nomograms(page, fitted, names, view.redaction)
         class_pictures.add_shapes(page, fitted, names, view.redaction, None if view.rows is None else view.rows.summary)
         return
-    if is_only_text(fitted) or fitted.n_groups <= (SIDE_BY_SIDE if view.length is Length.FIT else 1):
+    if is_only_text(fitted) or fitted.n_groups == 1:
         return
     for name, part, card in zip(names, fitted.row_shares, fitted.cards(view.parameters), strict=True):
         page.heading(f"How {name} differs ({format_share(float(part))} of the rows)")

@@ -180,23 +180,28 @@ def _table_size(fit: FitOutcome) -> str:
     return f"{format_count(fit.n_rows, 'row')} and {columns}"
 
 
-def _add_verdict(page: Page, fitted: Any) -> None:
-    """Add accuracy and log-loss of the model, of standard naive Bayes and of guessing, and what the model is."""
-    found, ensemble = fitted.record.evaluation, fitted.scorer.ensemble
+def _add_scores(page: Page, found: Any, name: str, ensemble: Any = None) -> None:
+    """Add accuracy and log-loss of the model on held-out rows, of simpler models and of guessing."""
     if found is None:
         page.line("not evaluated on held-out rows (--folds 0, too few labelled rows, merged, or learned in parts)")
-    else:
-        spread = found.log_loss_spread
-        lines = [("this model", found.accuracy, found.log_loss, f"± {format_number(spread, 2)}" if spread > 0 else "")]
-        if ensemble is not None and len(ensemble.names) > 1:
-            best = ensemble.tried[0]
-            lines.append((f"best single model ({best.name})", best.accuracy, best.log_loss, ""))
-        if ensemble is not None and ensemble.plain == ensemble.plain:
-            lines.append(("standard naive Bayes", ensemble.plain_accuracy, ensemble.plain, ""))
-        lines.append((BASELINE, found.baseline_accuracy, found.baseline_log_loss, ""))
-        rows = [(name, format_share(right), format_loss(loss), more) for name, right, loss, more in lines]
-        headings = (f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss", "")
-        page.grid(headings, rows, right=("accuracy", "log-loss"))
+        return
+    spread = found.log_loss_spread
+    lines = [(name, found.accuracy, found.log_loss, f"± {format_number(spread, 2)}" if spread > 0 else "")]
+    if ensemble is not None and len(ensemble.names) > 1:
+        best = ensemble.tried[0]
+        lines.append((f"best single model ({best.name})", best.accuracy, best.log_loss, ""))
+    if ensemble is not None and ensemble.plain == ensemble.plain:
+        lines.append(("standard naive Bayes", ensemble.plain_accuracy, ensemble.plain, ""))
+    lines.append((BASELINE, found.baseline_accuracy, found.baseline_log_loss, ""))
+    rows = [(name, format_share(right), format_loss(loss), more) for name, right, loss, more in lines]
+    headings = (f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss", "")
+    page.grid(headings, rows, right=("accuracy", "log-loss"))
+
+
+def _add_verdict(page: Page, fitted: Any) -> None:
+    """Add how good the model is, what it is, and whether its probabilities are overconfident."""
+    found, ensemble = fitted.record.evaluation, fitted.scorer.ensemble
+    _add_scores(page, found, "this model", ensemble)
     if ensemble is not None and len(ensemble.names) > 1:
         members = sorted(zip(ensemble.names, ensemble.weights.tolist(), strict=True), key=lambda x: -x[1])
         named = ", ".join(f"{name} {weight:.2f}" for name, weight in members)
@@ -222,14 +227,11 @@ def _add_search(page: Page, fitted: Any) -> None:
         numbers = [trial.classes for trial in trials]
         line = f"number chosen from {min(numbers)} to {max(numbers)} by {by or 'held-out rows'}"
     if fitted.agreed is not None and fitted.agreed[1] > 1 and fitted.n_groups > 1:
-        line += f"; {fitted.agreed[0]} of {format_count(fitted.agreed[1], 'initialisation')} reached the best"
+        line += f"; {quality.describe_starts(fitted.agreed)}"
     page.line(line)
     if fitted.interrupted:
         page.line(f"interrupted after {format_count(fitted.n_iter, 'iteration')}: the best so far")
-    if fitted.agreed is not None and fitted.agreed[0] == 1 < min(fitted.agreed[1], fitted.n_groups):
-        # While a number is searched, each gets a few starts; all starts go to a number that is given.
-        given = f"--classes {fitted.n_groups} " if fitted.selection else ""
-        page.line(f"more initialisations may find better classes: {given}--starts {10 * fitted.agreed[1]}")
+    page.line(*classes.suggest_starts(fitted))
 
 
 def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
@@ -330,12 +332,12 @@ def _add_network(page: Page, fit: FitOutcome) -> None:
     page.heading(f"{networks.title_of(fitted)}, from {_table_size(fit)}")
     page.line(*(note for note in fitted.notes if note.startswith(WORSE)))
     if fitted.target is not None:
-        _add_network_verdict(page, fitted)
+        _add_scores(page, fitted.record.evaluation, "this network")
     cost = networks.find_figures(fitted)["bic"]
     parameters = format_count(fitted.n_parameters, "free parameter")
     page.line(f"BIC {cost:,.1f} (smaller is better), {parameters}")
     if fitted.agreed is not None and fitted.agreed[1] > 1:
-        page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'initialisation')} reached the best")
+        page.line(quality.describe_starts(fitted.agreed))
     _add_trouble(page, fit)
     page.heading("Strongest edges (mutual information of the two nodes, in nats)")
     graph = fitted.net.graph
@@ -346,18 +348,6 @@ def _add_network(page: Page, fit: FitOutcome) -> None:
     page.grid(("from", "to", "nats"), [(key_text(a), key_text(b), x) for a, b, x in found[:SHOWN_EDGES]], ("nats",))
     if len(found) > SHOWN_EDGES:
         page.line(f"and {format_count(len(found) - SHOWN_EDGES, 'edge')} more")
-
-
-def _add_network_verdict(page: Page, fitted: Any) -> None:
-    found = fitted.record.evaluation
-    if found is None:
-        page.line("not evaluated on held-out rows (--folds 0, or too few labelled rows)")
-        return
-    rows = [
-        ("this network", format_share(found.accuracy), format_number(found.log_loss)),
-        (BASELINE, format_share(found.baseline_accuracy), format_number(found.baseline_log_loss)),
-    ]
-    page.grid((f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss"), rows, right=None)
 
 
 def _add_sequences(page: Page, fit: FitOutcome) -> None:
@@ -445,23 +435,12 @@ def _shorten_names(note: str) -> str:
 
 
 def full_page(fit: FitOutcome) -> Page:
-    """Write everything: columns as understood, all models tried, classes, what is missing, and all notes."""
-    fitted, page = fit.fitted, Page()
+    """Write what `show` does, and what is known of the fit alone."""
     if fit.kind == "sequences":
-        return Page(list(sequences.sequence_page(fitted).blocks))
-    if fit.kind == "network":
-        target = fitted.target
-        quality.add_table(page, fitted, fit.n_rows, 0 if target is None else len(fitted.levels[target]))
-        networks.add_network(page, fitted)
-        notes = fitted.notes
-    else:
-        quality.add_table(page, fitted, fit.n_rows, fitted.n_groups)
-        classes.add_fitted(page, fitted)
-        if fit.beliefs is not None:
-            _add_beliefs(page, fit.beliefs.to_pylist(), EXPERT_LINES)
-        notes = [note for note in fitted.notes if fitted.classes is None or not note.startswith(WORSE)]
-    quality.add_missing(page, fitted)
-    quality.add_notes(page, notes)
+        return Page(list(sequences.sequence_page(fit.fitted).blocks))
+    page = networks.network_page(fit.fitted) if fit.kind == "network" else classes.model_page(fit.fitted)
+    if fit.beliefs is not None:
+        _add_beliefs(page, fit.beliefs.to_pylist(), EXPERT_LINES)
     page.heading("Saved")
     page.line(f"the model, in {fit.saved}" if fit.saved != "-" else "the model, to standard output")
     page.heading("Next")

@@ -212,7 +212,7 @@ def _add_fit(page: Page, fitted: FittedNet) -> None:
         state = "converged" if fitted.converged else "stopped before it had converged"
         page.line(f"EM {state} after {format_count(fitted.n_iter, 'iteration')}")
     if fitted.agreed is not None and fitted.agreed[1] > 1:
-        page.line(f"{fitted.agreed[0]} of {format_count(fitted.agreed[1], 'initialisation')} reached the best")
+        page.line(quality.describe_starts(fitted.agreed))
 
 
 def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) -> None:

@@ -120,19 +120,9 @@ def group_notes(notes: Iterable[str]) -> list[str]:
     return found
 
 
-def add_table(page: Page, fitted: Learned, n_rows: int, classes: int) -> None:
-    target: list[tuple[str, ...]] = []
-    if fitted.target is not None:
-        missing = _missing_share(fitted.target, fitted.missing, n_rows)
-        target = [(key_text(fitted.target), "target", format_count(classes, "class", "classes"), missing)]
-    columns = len(fitted.schema.fields) + len(target)
-    page.heading(f"{format_count(n_rows, 'row')}, {format_count(columns, 'column')}")
-    add_columns(page, fitted.schema, fitted.missing, n_rows, last=target)
-
-
 def add_columns(
-    page: Page, schema: Schema, missing: Missing, n_rows: float, last: Sequence[tuple[str, ...]] = (),
-    most: int | None = None, redaction: Redaction = OPEN, more: Mapping[str, Callable[[Field], str]] = {},
+    page: Page, schema: Schema, missing: Missing, n_rows: float, most: int | None = None,
+    redaction: Redaction = OPEN, more: Mapping[str, Callable[[Field], str]] = {},
 ) -> None:  # fmt: skip
     """Add a line for each column: its kind and why, the share of missing cells, and further cells by heading."""
     lines = []
@@ -141,7 +131,7 @@ def add_columns(
         share = _missing_share(spec.key, missing, n_rows)
         why = spec.why if redaction.shows_cells else "-"
         lines.append((key_text(spec.key), role, why, share, *(describe(spec) for describe in more.values())))
-    page.grid(("column", "kind", "why", "missing", *more), [*lines, *last], right=("missing",))
+    page.grid(("column", "kind", "why", "missing", *more), lines, right=("missing",))
     if len(schema.fields) > len(lines):
         page.line(f"and {format_count(len(schema.fields) - len(lines), 'column')} more (--json has all)")
 
@@ -163,6 +153,10 @@ def add_missing(page: Page, fitted: Learned) -> None:
         page.line(f"{format_count(len(left_out), 'column')} left out: {format_list(left_out)}")
 
 
+def describe_starts(agreed: tuple[int, int]) -> str:
+    return f"{agreed[0]} of {format_count(agreed[1], 'initialisation')} reached the best"
+
+
 # -- data quality in a report
 
 
@@ -173,7 +167,7 @@ def add_quality(page: Page, fitted: Learned, redaction: Redaction, given: TableS
     held = table or given
     cells = {"content": lambda spec: _describe_cells(spec, None if held is None else held.column(spec.key), redaction)}
     rows = fitted.counts.rows
-    add_columns(page, fitted.schema, fitted.missing, rows, (), REPORT_COLUMNS, redaction, cells)
+    add_columns(page, fitted.schema, fitted.missing, rows, REPORT_COLUMNS, redaction, cells)
     if table is None:
         instead = "" if given is None else "; the column 'content' describes the table given"
         kept = "softcount fit keeps one, a fit in Python of up to a million cells"

@@ -16,7 +16,7 @@ from softcount.pictures.text import format_count, format_number, format_share, p
 from softcount.report.class_pictures import DRAWN_CLASSES, shape_chart, shape_grid
 from softcount.report.graph import draw_ring
 from softcount.report.page import RARE, Figure, Page, Redaction, key_text, make_grid
-from softcount.report.quality import add_notes, add_origin, column_records
+from softcount.report.quality import add_notes, add_origin, column_records, describe_starts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,9 +123,7 @@ def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> Non
     if fitted.trace:
         state = "converged" if model.converged_ else "stopped"
         agreed = model.agreed_
-        starts = (
-            "" if agreed is None or agreed[1] < 2 else f"; {agreed[0]} of {agreed[1]} initialisations reached the best"
-        )
+        starts = "" if agreed is None or agreed[1] < 2 else f"; {describe_starts(agreed)}"
         page.line(f"EM {state} after {format_count(model.n_iter_, 'iteration')}{starts}")
     page.heading("States")
     lines = [
