@@ -12,9 +12,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from msgspec import Struct
 
 import softcount as sc
+from softcount.cli import main
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.formulas import CombinedCode, LevelCode, LookUp, formula
 from softcount.core.special import log_of
@@ -425,10 +427,11 @@ def test_their_explanations_add_up_to_the_log_odds(fitted: Any) -> None:
     np.testing.assert_allclose(odds, np.log(joint[rows, found.chosen] / joint[rows, found.against]), atol=1e-12)
 
 
-def test_they_are_shown_and_exported(fitted: Any) -> None:
-    page = make_report(fitted).render(".txt")
-    for own in fitted.model.nodes:
-        assert own.key in page and own.family.title in page
+def test_they_are_shown_and_exported(fitted: Any, tmp_path: Path) -> None:
+    save_model(fitted, tmp_path / "other.sc")
+    shown = CliRunner().invoke(main, ["show", str(tmp_path / "other.sc")])
+    for page in (make_report(fitted).render(".txt"), shown.output):
+        assert all(own.key in page and own.family.title in page for own in fitted.model.nodes)
     query, check = as_sql(fitted, "sqlite", "rows", [])
     assert "SELECT" in query and check.difference < 1e-12
 

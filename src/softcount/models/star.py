@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import local
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -61,7 +61,7 @@ class Ready(Struct, frozen=True):
         for a in range(0, self.n_rows, self.tile):
             yield slice(a, min(a + self.tile, self.n_rows))
 
-    def cut(self, start: int, stop: int) -> Ready:
+    def cut(self, start: int, stop: int) -> Self:
         rows = slice(start, stop)
         own: dict[str, Any] = {
             name: value[rows] if isinstance(value, np.ndarray) else value
