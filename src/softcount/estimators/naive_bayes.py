@@ -675,7 +675,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> [round(root, 3) for root in model.to_quadratic().roots]
         [5.0]
         """
-        self._fitted.scorer.check_quadratic()
+        if reason := self._fitted.scorer.not_quadratic:
+            raise DataError(reason)
         if (c1 is None or c2 is None) and len(self.classes_) != 2:
             raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
@@ -727,7 +728,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> partner.predict(X[:4])
         array(['apple', 'apple', 'plum', 'apple'], dtype='<U5')
         """
-        self._fitted.scorer.check_logistic()
+        if reason := self._fitted.scorer.not_logistic:
+            raise DataError(reason)
         if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
             raise DataError(f"penalty must be a number above 0, not {penalty!r}: at 0 weights can be infinite.")
         X = inputs.open_file(X, self._missing())

@@ -30,6 +30,10 @@ class MemberScorer(Scorer, frozen=True, eq=False):
     """The members of an ensemble predict the classes; the model answers all other queries."""
 
     is_naive: ClassVar[bool] = False
+    not_quadratic: ClassVar[str] = (
+        "a quadratic boundary needs naive Bayes, but this model predicts with an ensemble: use NaiveBayes."
+    )
+    not_logistic: ClassVar[str] = NOT_LOGISTIC
 
     @property
     def ensemble(self) -> Ensemble:
@@ -61,14 +65,6 @@ class MemberScorer(Scorer, frozen=True, eq=False):
     def linear_form(self, model: Fitted) -> tuple[np.ndarray, np.ndarray]:
         names = " and ".join(self.ensemble.names)
         raise DataError(f"to_linear needs naive Bayes, but this model predicts with {names}.")
-
-    def check_quadratic(self) -> None:
-        raise DataError(
-            "a quadratic boundary needs naive Bayes, but this model predicts with an ensemble: use NaiveBayes."
-        )
-
-    def check_logistic(self) -> None:
-        raise DataError(NOT_LOGISTIC)
 
     def formula(self, model: Fitted) -> ScoreFormula:
         columns = EncodedColumns.of(model.schema, model.texts)

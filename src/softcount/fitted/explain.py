@@ -384,7 +384,6 @@ def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     """Return the log-odds of the first class against the second, for a model whose columns are all normal."""
     from scipy.linalg import block_diag
 
-    model.scorer.check_quadratic()
     one, other = model.group_of(first), model.group_of(second)
     columns = tuple(column for leaf in model.model.leaves for column in leaf.columns)
     means, spreads = [], []

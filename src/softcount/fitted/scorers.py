@@ -81,6 +81,8 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         Whether scores are log-shares plus log-densities.
     has_ranges : bool
         Whether a range of values can be scored.
+    not_quadratic, not_logistic : str
+        Why the log-odds are no quadratic form, or no start of a logistic regression; empty if they are.
     dropped : str
         The note on a model to which rows are added after the fit, if that drops the scorer.
     ensemble : Ensemble or None
@@ -94,6 +96,8 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
     is_naive: ClassVar[bool] = True
     has_density: ClassVar[bool] = True
     has_ranges: ClassVar[bool] = True
+    not_quadratic: ClassVar[str] = ""
+    not_logistic: ClassVar[str] = ""
     dropped: ClassVar[str] = ""
 
     @property
@@ -201,12 +205,6 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
             intercept = intercept + part[1] * weight
         return np.concatenate(coefs, axis=1), intercept
 
-    def check_quadratic(self) -> None:
-        """Raise an error if the log-odds are not those of the densities."""
-
-    def check_logistic(self) -> None:
-        """Raise an error if a logistic regression cannot start at these scores."""
-
     # -- formulas, files and estimators
 
     def formula(self, model: Fitted) -> ScoreFormula:
@@ -262,6 +260,8 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
     penalty: float
 
     has_density: ClassVar[bool] = False
+    not_quadratic: ClassVar[str] = NOT_QUADRATIC
+    not_logistic: ClassVar[str] = NOT_LOGISTIC
     dropped: ClassVar[str] = (
         "the columns' weights were dropped: rows were added or removed after the fit. Fit all at once to learn them."
     )
@@ -303,12 +303,6 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
                 own = bounded(own, isinstance(stack, Bag)) * weights[:, None, None]
             found |= {node.key: own[place] for place, node in enumerate(stack.nodes)}
         return {leaf.key: found[leaf.key] for leaf in model.model.leaves}
-
-    def check_quadratic(self) -> None:
-        raise DataError(NOT_QUADRATIC)
-
-    def check_logistic(self) -> None:
-        raise DataError(NOT_LOGISTIC)
 
     def leaf_terms(self, model: Fitted) -> list[Formula]:
         stacks = zip(model.model.stacks, self.compile(model)[1:], strict=True)
@@ -359,6 +353,7 @@ class LinearWeights(Scorer, frozen=True, eq=False, tag="logistic regression"):
 
     has_density: ClassVar[bool] = False
     has_ranges: ClassVar[bool] = False
+    not_quadratic: ClassVar[str] = NOT_QUADRATIC
     dropped: ClassVar[str] = (
         "the weights of logistic regression were dropped: rows were added or removed. Call to_logistic again."
     )
@@ -399,9 +394,6 @@ class LinearWeights(Scorer, frozen=True, eq=False, tag="logistic regression"):
         each = zip(model.model.leaves, self.weights, strict=True)
         parts = [leaf.family.linear_of(weights, leaf.setting) for leaf, weights in each]
         return np.concatenate([coef for coef, _ in parts], axis=1), self.intercept + sum(start for _, start in parts)
-
-    def check_quadratic(self) -> None:
-        raise DataError(NOT_QUADRATIC)
 
     def leaf_formulas(self, model: Fitted) -> list[Formula | None]:
         found = []
