@@ -26,7 +26,7 @@ from softcount.estimators.saving import save_average
 from softcount.evaluate.ranking import FOLDS
 from softcount.families import Categorical
 from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
-from softcount.fitted.fitted import Fitted, fitted_table
+from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import whole_table
 from softcount.fitted.network import FittedNet, GivenValues
 from softcount.learn.networks import network_evidence
@@ -204,12 +204,12 @@ AverageMember = ClassMember | NetworkMember
 
 def make_member(name: str, model: Any) -> AverageMember:
     """A fitted model as a member; an error if it is of another kind."""
-    fitted = fitted_table(model)
-    if fitted is None:
+    kind = MEMBERS.get(type(getattr(model, "fitted_", None)))
+    if kind is None:
         raise DataError(
             f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
         )
-    return MEMBERS[type(fitted)](name, model)
+    return kind(name, model)
 
 
 MEMBERS: dict[type, type[AverageMember]] = {Fitted: ClassMember, FittedNet: NetworkMember}
