@@ -18,7 +18,7 @@ from contract.examples import Example, every_example
 from softcount.estimators.column_choice import _compute_evidence, score_columns
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.evaluate.columns import forward
-from softcount.fitted.explain import column_evidence
+from softcount.fitted.explain import measure_column_evidence
 
 
 def subsets(columns: int) -> list[tuple[int, ...]]:
@@ -61,7 +61,7 @@ def test_what_a_column_adds_is_the_evidence_by_hand_and_the_best_set_that_of_all
 
 @every_example
 def test_every_family_says_what_it_adds(example: Example):
-    found = column_evidence(worked(example))
+    found = measure_column_evidence(worked(example))
     assert set(found) == set(example.keys) and all(np.isfinite(list(found.values())))
 
 

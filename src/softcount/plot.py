@@ -21,7 +21,7 @@ from softcount.errors import DataError
 from softcount.estimators.docstrings import document_methods
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import column_shape
-from softcount.fitted.explain import make_nomogram, most_separating, normal_plane, normal_planes
+from softcount.fitted.explain import find_normals, join_normals, make_nomogram, most_separating
 from softcount.networks.network import Graph
 from softcount.pictures.chart import (
     PAGE,
@@ -539,7 +539,7 @@ class EllipseDisplay(Display):
         plane = most_separating(fitted) if columns is None else None
         if plane is None:
             first, second = (0, 1) if columns is None else columns
-            plane = normal_plane(normal_planes(fitted), (keys[first], keys[second]))
+            plane = join_normals(find_normals(fitted), (keys[first], keys[second]))
         pair, lines, marks = [keys.index(key) for key in plane.columns], [], plane_marks((), plane)
         if X is not None:
             shown = np.asarray(X, dtype=float)[:, pair]

@@ -12,7 +12,7 @@ DOCUMENTS = ["win a prize now", "see you at lunch", "claim a prize", "lunch at n
 LABELS = ["spam", "ham", "spam", "ham"] * 6
 
 
-def document_of(html: str) -> Any:
+def encode_model(html: str) -> Any:
     found = re.search(r'<script type="application/json" id="model">(.*?)</script>', html, re.S)
     assert found is not None
     return json.loads(found[1])
@@ -28,5 +28,5 @@ def test_a_leak_is_named_above_the_figures_it_spoils() -> None:
 def test_documents_are_asked_for_and_each_class_shows_its_words() -> None:
     html = sc.NaiveBayes(kinds="text").fit(DOCUMENTS, LABELS).explore().html
     assert "Type or paste a document" in html and "Click a bar" not in html
-    ham, spam = document_of(html)["model"]["columns"][0]["typical"]
+    ham, spam = encode_model(html)["model"]["columns"][0]["typical"]
     assert "lunch" in ham and "prize" in spam

@@ -8,7 +8,7 @@ import pytest
 
 from softcount.errors import DataError, ModelFileError
 from softcount.files.codec import encode
-from softcount.files.schema import schema_document, schema_from
+from softcount.files.schema import decode_schema, encode_schema
 from softcount.sources.source import FileFormat
 from softcount.table.cell_forms import WHOLE, CellForm, NumberForm, TimeForm
 from softcount.table.schema import Field, Kind, Schema
@@ -27,7 +27,7 @@ def test_a_schema_comes_back_as_it_was(form: CellForm | None) -> None:
     column = Field("x", Kind.REAL, "numbers", missing=("-", "unknown"), written=form)
     read = FileFormat.of(header=False, names=["x", "y"], delimiter="tab", skip_lines=2, comment="#", decimal=",")
     schema = Schema((column,), ("", "NA"), read)
-    assert schema_from(schema_document(schema, {}), {}) == schema
+    assert decode_schema(encode_schema(schema, {}), {}) == schema
 
 
 SENSELESS: list[Any] = [
@@ -43,10 +43,10 @@ SENSELESS: list[Any] = [
 
 @pytest.mark.parametrize("written", SENSELESS, ids=str)
 def test_a_form_that_makes_no_sense_is_refused(written: Any) -> None:
-    document = schema_document(Schema((Field("x", Kind.REAL, "numbers"),)), {})
+    document = encode_schema(Schema((Field("x", Kind.REAL, "numbers"),)), {})
     document["fields"][0]["written"] = written
     with pytest.raises(ModelFileError, match="makes no sense"):
-        schema_from(document, {})
+        decode_schema(document, {})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_form_that_makes_no_sense_is_refused(written: Any) -> None:
     ids=str,
 )
 def test_a_way_to_read_files_that_makes_no_sense_is_refused(form: Any) -> None:
-    document = schema_document(Schema((Field("x", Kind.REAL, "numbers"),)), {})
+    document = encode_schema(Schema((Field("x", Kind.REAL, "numbers"),)), {})
     document["form"] = form
     with pytest.raises((ModelFileError, DataError, TypeError)):
-        schema_from(document, {})
+        decode_schema(document, {})

@@ -20,8 +20,8 @@ import softcount as sc
 from softcount.core.counts import Twofold
 from softcount.errors import DataError, ModelFileError
 from softcount.files import read, write
-from softcount.files.codec import SMALL, counts_from, counts_parts, decode
-from softcount.files.schema import put_words, reading_document, words_from
+from softcount.files.codec import SMALL, decode, decode_counts, encode_counts
+from softcount.files.schema import decode_words, encode_reading, put_words
 from softcount.text import Reading, Words
 from spoiling import Change, drop, put, say, spoilt
 
@@ -136,7 +136,7 @@ def test_words_come_back(texts):
     words = Words.of(sorted(text for text in texts if text.isprintable() and not _surrogate(text)))
     arrays: dict[str, np.ndarray] = {}
     put_words(arrays, "words/x", words)
-    assert words_from(arrays, "words/x", "x") == words
+    assert decode_words(arrays, "words/x", "x") == words
 
 
 def _surrogate(text: str) -> bool:
@@ -154,8 +154,8 @@ def test_counts_come_back_to_the_last_bit(groups, width, top, density, seed):
     rng = np.random.default_rng(seed)
     table = np.where(rng.random((groups, width)) < density, rng.integers(1, 9, (groups, width)) * top, 0.0)
     counts = Twofold.of(table) if seed else Twofold.of(table) * 0.1
-    arrays = counts_parts(counts)
-    again = counts_from(arrays, (groups, width), "c")
+    arrays = encode_counts(counts)
+    again = decode_counts(arrays, (groups, width), "c")
     assert again.hi.tobytes() == np.ascontiguousarray(counts.hi).tobytes()
     assert again.lo.tobytes() == np.ascontiguousarray(counts.lo).tobytes() or not counts.lo.any()
     assert ("cells" in arrays) <= (table.size >= SMALL)
@@ -171,7 +171,7 @@ READINGS = [
 
 @pytest.mark.parametrize("reading", READINGS, ids=range(len(READINGS)))
 def test_a_reading_comes_back(reading):
-    document = json.loads(json.dumps(reading_document(reading)))
+    document = json.loads(json.dumps(encode_reading(reading)))
     assert decode(Reading, document, {}, "reading", "the reading") == reading
 
 

@@ -14,7 +14,7 @@ import softcount as sc
 from html_checks import checked
 from softcount.cli import main
 from softcount.demo import table_path
-from softcount.fitted.explain import decision_grid, most_separating
+from softcount.fitted.explain import make_decision_grid, most_separating
 from softcount.pictures.chart import Bars, Line
 from softcount.report.page import Picture
 
@@ -63,7 +63,7 @@ def test_normal_columns_of_a_star_have_ellipses_too() -> None:
 
 def test_regions_are_what_the_model_predicts() -> None:
     model = sc.NaiveBayes().fit(str(table_path()), "type")
-    grid = decision_grid(model.fitted_, ("price", "weight_kg"), (7, 5))
+    grid = make_decision_grid(model.fitted_, ("price", "weight_kg"), (7, 5))
     across, up = np.meshgrid(grid.x, grid.y)
     said = model.predict({"price": across.ravel().tolist(), "weight_kg": up.ravel().tolist()})
     assert [model.classes_[g] for g in grid.likeliest.ravel()] == said.tolist()

@@ -14,8 +14,8 @@ from softcount.core.lazy import lazy_function
 from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import read
 from softcount.files.model_file import load_model
-from softcount.files.other_models import centres_of, refuse_vocabulary
-from softcount.fitted.derived_columns import derived_fields
+from softcount.files.other_models import decode_centres, refuse_vocabulary
+from softcount.fitted.derived_columns import find_derived_fields
 from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.learn.record import Learned
 from softcount.pictures.text import format_count, format_list
@@ -90,7 +90,7 @@ def open_model(path: str, sequences: bool = False, centres: bool = False) -> Any
 def _read_centres(path: str, document: dict[str, Any], arrays: Mapping[str, Any]) -> KMeansModel:
     """The centres in a file, without the estimator: scikit-learn takes half a second to load."""
     try:
-        centres = centres_of(document, dict(arrays))
+        centres = decode_centres(document, dict(arrays))
         width = centres.centres.shape[1]
         names = document["estimator"]["columns"]["names"] or range(width)
         if len(names) != width:
@@ -119,7 +119,7 @@ def is_hidden(model: Any) -> bool:
 def column_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns that can be queried, by name; a table without names has numbers."""
     single = [part for key in fitted.params for part in (key if isinstance(key, tuple) else (key,))]
-    single += [spec.key for spec, _ in derived_fields(fitted.schema)]
+    single += [spec.key for spec, _ in find_derived_fields(fitted.schema)]
     return {name: key for key, name in labels([*single, *([] if fitted.target is None else [fitted.target])]).items()}
 
 

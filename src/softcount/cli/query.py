@@ -19,8 +19,8 @@ from softcount.cli.outputs import check_output, write_answer, write_bytes, write
 from softcount.cli.read import arrow_of
 from softcount.core.lazy import lazy_function
 from softcount.errors import DataError
-from softcount.fitted.conditions import above, any_of, below, between, not_, written_given
-from softcount.fitted.derived_columns import own_levels
+from softcount.fitted.conditions import above, any_of, below, between, not_, write_given
+from softcount.fitted.derived_columns import derived_levels
 from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.networks.elimination import cells_within
 from softcount.report.answers import likeliest_page, likeliest_record, make_array, query_page, query_record
@@ -68,7 +68,7 @@ def query_network(fitted: FittedNet, request: Request) -> None:
         raise click.UsageError(f"--{error}") from None
     keys = [models.find_node(fitted, name, "query") for name in dict.fromkeys(request.of)]
     known = read_given(fitted, request.given)
-    written = written_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
+    written = write_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
     if request.likeliest:
         write_answer(request.json, likeliest_record, likeliest_page, written, fitted.most_probable(known))
         return
@@ -282,6 +282,6 @@ def _read_value(fitted: Fitted, key: Key, sign: str, text: str) -> Any:
     if spec.kind.numeric:
         return ConditionReader(name, numbers=True, written=spec.written).value(sign, text)
     if spec.derived is not None and not spec.used:
-        return ConditionReader(name, {str(level): level for level in own_levels(spec)}).value(sign, text)
+        return ConditionReader(name, {str(level): level for level in derived_levels(spec)}).value(sign, text)
     # An unseen category is passed on as text: the prior has mass for it.
     return ConditionReader(name, {str(level): level for level in spec.levels}, open=True).value(sign, text)

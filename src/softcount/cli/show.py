@@ -201,7 +201,7 @@ def numbers_in(model: models.KMeansModel, request: Request) -> np.ndarray | None
     """(rows x columns) the numbers of DATA for k-means, without rows that miss one."""
     if request.data is None:
         return None
-    classes = changes.centre_classes(model.centres, model.names)
+    classes = changes.make_centre_classes(model.centres, model.names)
     chunks = open_like(classes, request.data, request.form).chunks()
     rows: np.ndarray = np.concatenate([np.zeros((0, len(model.names))), *(chunk.reals for chunk in chunks)])
     whole = ~np.isnan(rows).any(axis=1)
@@ -310,7 +310,7 @@ def make_page(request: Request) -> tuple[Any, Any]:
         refuse_data(request, "a model of sequences, whose page takes none")
         return explore_pages.make_explorer(model, name), None
     if isinstance(model, models.KMeansModel):
-        classes = changes.centre_classes(model.centres, model.names)
+        classes = changes.make_centre_classes(model.centres, model.names)
         rows = None if data is None else open_like(classes, data, form)
         return explore_pages.make_explorer(classes, name, rows, changes.NOTE), None
     rows = None if data is None else open_like(model, data, form)

@@ -25,8 +25,8 @@ from softcount.estimators.docstrings import IGNORED
 from softcount.estimators.inputs import RandomState, attribute, refuse_unlike
 from softcount.estimators.parameters import SETTLED
 from softcount.files.codec import Arrays, Document
-from softcount.files.other_models import vocabulary_document, vocabulary_of
-from softcount.files.schema import reading_document
+from softcount.files.other_models import decode_vocabulary, encode_vocabulary
+from softcount.files.schema import encode_reading
 from softcount.run.local import Threads
 from softcount.sources.bytestream import as_utf8
 from softcount.sources.frames import CellType, cell_type, is_missing
@@ -487,17 +487,17 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     def _parts(self, arrays: Arrays) -> Document:
         """All words are in it, kept or not."""
         gathered = self._fitted
-        reading_document(make_reading(self))  # what would not be read back is refused here
+        encode_reading(make_reading(self))  # what would not be read back is refused here
         known = gathered.every()
         met = asdict(self._tally + DocumentTally(said=known.notes))
-        return {"vocabulary": vocabulary_document(known, arrays, met)}
+        return {"vocabulary": encode_vocabulary(known, arrays, met)}
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
-        known = vocabulary_of(document, arrays)
+        known = decode_vocabulary(document, arrays)
         if self.hashing != getattr(known.words, "width", None):
             raise ModelFileError("its settings are not those of its words.")
         gathered = self._start_gathering()
-        reading_document(gathered.reading)
+        encode_reading(gathered.reading)
         gathered.add_totals(known.words, known.totals)
         self._keep(gathered, None, msgspec.convert(document["vocabulary"]["met"], DocumentTally))
         _ = self._known  # which refuses words of which none is left

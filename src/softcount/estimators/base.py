@@ -27,7 +27,7 @@ from softcount.estimators.result_frames import arrow_table, as_frame, fill_cells
 from softcount.estimators.saving import save_estimator
 from softcount.evaluate.warnings import class_notes
 from softcount.files.codec import Arrays, Document
-from softcount.files.model_file import document_of
+from softcount.files.model_file import encode_model
 from softcount.fit import Request, complete
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Plan, Provenance, bic, description_length
@@ -143,7 +143,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     def _parts(self, arrays: Arrays) -> Document:
         """What a model file holds of the fitted model; arrays are put into `arrays`."""
-        return document_of(self._fitted, arrays)
+        return encode_model(self._fitted, arrays)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Its parameters as scikit-learn shows them and, once fitted, a line on the model."""
@@ -363,7 +363,7 @@ class TableEstimator(ModelEstimator):
         return {key: part for key, part in state.items() if key != "_training"}
 
     def _parts(self, arrays: Arrays) -> Document:
-        return document_of(self._complete_record(), arrays)
+        return encode_model(self._complete_record(), arrays)
 
     kinds_: dict[Key, Any] = attribute(
         list_kinds, "Distribution of every column. Given as `kinds`, it fits the same model again."

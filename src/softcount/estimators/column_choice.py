@@ -19,7 +19,7 @@ from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines, frame_like
 from softcount.evaluate.columns import ColumnScores, column_scores, forward
 from softcount.evaluate.ranking import FOLDS
-from softcount.fitted.explain import column_evidence, evidence_under
+from softcount.fitted.explain import measure_column_evidence, measure_evidence_under
 from softcount.learn.record import Plan
 from softcount.run.local import Threads
 from softcount.table import Table
@@ -118,7 +118,7 @@ def select_columns(
         return _select_for_groups(model, X, max_columns)
     if criterion == "evidence":
         plain = _fit_quietly(make_plain(model), X, y)
-        keys, adds = _list_keys(plain), _rank(column_evidence(plain.fitted_))
+        keys, adds = _list_keys(plain), _rank(measure_column_evidence(plain.fitted_))
         kept = [key for key in adds if adds[key] > 0][:max_columns]
         lines = _make_lines(adds, kept)
     else:
@@ -171,7 +171,7 @@ def _select_for_groups(model: Any, X: Any, most: int | None) -> ColumnChoice:
     for _ in range(MOST_ROUNDS):
         fitted = _fit_without(model, keys, kept, X)
         one = _fit_without(alone, keys, kept, X)
-        adds = _rank(evidence_under(single.fitted_, single._read_rows(X), fitted.predict_proba(X)))
+        adds = _rank(measure_evidence_under(single.fitted_, single._read_rows(X), fitted.predict_proba(X)))
         tried[tuple(kept)] = (_compute_evidence(fitted) - _compute_evidence(one), fitted, adds)
         best_ones = [key for key in adds if adds[key] > 0][:most]
         kept = [key for key in keys if key in best_ones]

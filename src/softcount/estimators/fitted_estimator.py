@@ -24,7 +24,7 @@ from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arro
 from softcount.evaluate.ranking import find_classes
 from softcount.evaluate.scores import match_names
 from softcount.fitted import answers
-from softcount.fitted.characteristic_words import explain_words, marking_words, places_of, row_of, text_leaves
+from softcount.fitted.characteristic_words import explain_words, find_places, find_text_leaves, marking_words, row_of
 from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import measure_departures
@@ -504,7 +504,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         names, columns = self._class_names(), answers.labels_in(fitted)
         lines = [
             {"class": name, "column": columns[leaf.key]} | asdict(mark)
-            for leaf in text_leaves(fitted, key)
+            for leaf in find_text_leaves(fitted, key)
             for name, own in zip(names, marking_words(fitted, leaf, n), strict=True)
             for mark in own
         ]
@@ -537,10 +537,10 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         table = self._read_rows([X] if isinstance(X, str) else X)
         fitted = self.fitted_
         row = check_whole("row", row, 0)
-        text_leaves(fitted, key)
+        find_text_leaves(fitted, key)
         names, parts = answers.labels_in(fitted), []
         for found in explain_words(fitted, row_of(fitted, table, row), against, key):
-            moves, places = found.words, places_of(found, document_at(table, found.key, row))
+            moves, places = found.words, find_places(found, document_at(table, found.key, row))
             # A long document has millions of places: no Python object is made for each.
             own = [places.get(move.word, np.empty((0, 2), np.int64)) for move in moves]
             edges = np.cumsum([0, *map(len, own)])

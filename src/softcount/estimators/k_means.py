@@ -23,8 +23,8 @@ from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attrib
 from softcount.estimators.parameters import QUIET, varied
 from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
-from softcount.files.other_models import centres_document, centres_of
-from softcount.fitted.compare import NOTE, centre_classes
+from softcount.files.other_models import decode_centres, encode_centres
+from softcount.fitted.compare import NOTE, make_centre_classes
 from softcount.learn.kmeans.descend import KMeansStop
 from softcount.learn.kmeans.fit import Centres, KMeansOptions, fit_kmeans, fit_rows, note_zeros, refuse_few
 from softcount.learn.kmeans.points import refuse_not_finite
@@ -275,7 +275,7 @@ class KMeans(
             Rows; the page holds the first ones as examples that its reader can load.
         """
         named = hasattr(self, "feature_names_in_")
-        classes = centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
+        classes = make_centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
         rows = None if X is None else classes.table(inputs.check_rows(self, X, reset=False))
         return explore.make_explorer(classes, rows=rows, note=NOTE)
 
@@ -302,10 +302,10 @@ class KMeans(
         return [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
 
     def _parts(self, arrays: Arrays) -> Document:
-        return centres_document(self._fitted, arrays)
+        return encode_centres(self._fitted, arrays)
 
     def _restore(self, document: Document, arrays: Arrays) -> None:
-        found = centres_of(document, arrays)
+        found = decode_centres(document, arrays)
         if self.n_features_in_ != found.centres.shape[1]:
             raise ModelFileError("its estimator was fitted on other columns than its centres have.")
         if self.n_clusters != len(found.centres) or self._unit != found.frame.unit:

@@ -31,7 +31,7 @@ from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest
 from softcount.fitted import decisions
 from softcount.fitted.calibration import Calibration
-from softcount.fitted.explain import Quadratic, quadratic_form
+from softcount.fitted.explain import Quadratic, find_quadratic_form
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import UNCALIBRATED, Scorer
 from softcount.learn.known_classes import add_classes, discount, merge_fits
@@ -680,7 +680,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         if (c1 is None or c2 is None) and len(self.classes_) != 2:
             raise DataError(f"say which two of the {len(self.classes_)} classes to compare: to_quadratic(c1, c2).")
         first, second = self._names()[:2] if c1 is None or c2 is None else (c1, c2)
-        return quadratic_form(self.fitted_, first, second)
+        return find_quadratic_form(self.fitted_, first, second)
 
     def bayes_error(self, n_samples: int = 100_000, random_state: RandomState = None) -> decisions.BestError:
         """Estimate the error rate of the best rule if the model were the truth.

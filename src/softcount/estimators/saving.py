@@ -19,7 +19,7 @@ from softcount.core.lazy import LazyModule
 from softcount.errors import ModelFileError
 from softcount.files.archive import naming, read, write
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array
-from softcount.files.model_file import load_model, value_document, value_from
+from softcount.files.model_file import decode_value, encode_value, load_model
 
 averages: Any = LazyModule("softcount.estimators.average")  # which imports this module
 
@@ -57,7 +57,7 @@ def save_estimator(estimator: Any, path: Any) -> None:
     arrays: Arrays = {}
     parts = estimator._parts(arrays)
     saved = [name for name, declared in estimator._declared.items() if declared.saved]
-    settings = {name: value_document(getattr(estimator, name)) for name in saved}
+    settings = {name: encode_value(getattr(estimator, name)) for name in saved}
     columns = None
     if hasattr(estimator, "n_features_in_"):
         names = getattr(estimator, "feature_names_in_", None)
@@ -87,7 +87,7 @@ def load_estimator(path: Any) -> Any:
         about = msgspec.convert(document["estimator"], SavedEstimator)
         if about.name not in (MODELS if part is None else PARTS[part]):
             raise ModelFileError(f"the estimator {about.name!r} is not known to this version.")
-        settings = {name: value_from(value) for name, value in about.settings.items()}
+        settings = {name: decode_value(value) for name, value in about.settings.items()}
         estimator = _with_columns(getattr(softcount, about.name)(**settings), about.columns)
         estimator._check_settings()
         if usual is None:

@@ -197,7 +197,7 @@ def decode(
 def _custom(kind: Any, value: Any) -> Any:
     """Check values of types that JSON does not have: arrays, already restored, and column keys."""
     if kind is Hashable:
-        return column_from(value)
+        return check_column(value)
     if not isinstance(value, kind):
         raise ModelFileError(f"expected {kind.__name__}, got {type(value).__name__}")
     return value
@@ -230,7 +230,7 @@ def _named(name: Any, arrays: Arrays) -> np.ndarray:
     return arrays[name]
 
 
-def column_from(value: Any) -> Any:
+def check_column(value: Any) -> Any:
     """Check a column key, which is a name or an index."""
     sound = isinstance(value, (str, int)) and not isinstance(value, bool)
     require(sound, f"{value!r:.80} is not a column: neither a name nor a place.")
@@ -278,7 +278,7 @@ def _unpack(parts: Arrays, shape: Sequence[Any], wrong: str) -> np.ndarray:
     return whole.reshape(shape)
 
 
-def counts_parts(counts: Twofold) -> Arrays:
+def encode_counts(counts: Twofold) -> Arrays:
     """Return counts as arrays: both halves, or packed if there are many and the lower half is zero."""
     hi = np.ascontiguousarray(counts.hi)
     if hi.size < SMALL or counts.lo.any() or np.signbit(hi[hi == 0]).any():
@@ -286,7 +286,7 @@ def counts_parts(counts: Twofold) -> Arrays:
     return _pack(hi)
 
 
-def counts_from(parts: Arrays, shape: tuple[int, ...], name: str) -> Twofold:
+def decode_counts(parts: Arrays, shape: tuple[int, ...], name: str) -> Twofold:
     wrong = f"the counts of {name} make no sense."
     if "cells" in parts:
         pair = Twofold.of(_unpack(parts, shape, wrong))

@@ -26,7 +26,7 @@ from softcount.families import Params as Own
 from softcount.files import codec
 from softcount.files.archive import naming, write
 from softcount.files.codec import Arrays, Document, decode, encode, plain, require
-from softcount.files.schema import schema_document, schema_from
+from softcount.files.schema import decode_schema, encode_schema
 from softcount.fitted.fitted import FITTED
 from softcount.learn.record import FitRecord, Learned, Trial
 from softcount.models.base import MODELS, Model
@@ -117,26 +117,26 @@ class FitHistory(Struct, frozen=True):
 def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
     """Write a fitted model; `settings` are those of the estimator."""
     arrays: Arrays = {}
-    write(path, document_of(model, arrays) | {"estimator": settings or {}}, arrays)
+    write(path, encode_model(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
 def load_model(path: Any, document: Document, arrays: Arrays) -> Any:
     """Return the fitted model in the content of a file."""
     with naming(path, "the model does not make sense", codec.UNSOUND):
-        return model_of(msgspec.convert(document, FiledModel), arrays)
+        return decode_model(msgspec.convert(document, FiledModel), arrays)
 
 
 # -- model -> document
 
 
-def document_of(model: Learned, arrays: Arrays) -> Document:
+def encode_model(model: Learned, arrays: Arrays) -> Document:
     """Encode a fitted model as JSON; its arrays are added to `arrays`."""
     follow = _find_following(model)
     class_prior = model.class_prior
     if class_prior is not None and not isinstance(class_prior, str):
         class_prior = np.asarray(class_prior, dtype=float).tolist()
     filed = FiledModel(
-        schema=schema_document(model.schema, arrays),
+        schema=encode_schema(model.schema, arrays),
         leaves=[_file_node(node, model.model) for node in model.model.nodes.columns],
         stacks=_stack_arrays(arrays, [_node_arrays(model, key, key in follow) for key in _keys_of(model.model)]),
         model=model.model.name,
@@ -144,13 +144,13 @@ def document_of(model: Learned, arrays: Arrays) -> Document:
         how=(model.imagined.how, model.imagined.hows.get(ROOT, model.imagined.how)),
         classes=None if model.classes is None else [plain(c) for c in model.classes],
         target=plain(model.target),
-        prior=value_document(model.prior),
+        prior=encode_value(model.prior),
         class_prior=class_prior,
         estimate=model.estimate,  # type: ignore[arg-type]
         missing=[(plain(key), float(n)) for key, n in model.missing.items()],
         rows=float(model.counts.rows),
         history=encode(FitHistory(*(getattr(model, x) for x in FitHistory.__struct_fields__)), {}, "history"),
-        record=record_document(model.record),
+        record=encode_record(model.record),
         estimator={},
         **_file_own(model, arrays),
     )
@@ -189,7 +189,7 @@ def _node_arrays(model: Learned, key: Key, follows: bool) -> NodeArrays:
         "hyper": model.imagined.hypers[key],
         "fixed": model.imagined.fixed.get(key, {}),
     }
-    found = {("counts", name): array for name, array in codec.counts_parts(model.counts.arrays[key]).items()}
+    found = {("counts", name): array for name, array in codec.encode_counts(model.counts.arrays[key]).items()}
     for section, own in doubles.items():
         found |= {(section, name): np.asarray(array, dtype=np.float64, order="C") for name, array in own.items()}
     return found
@@ -213,35 +213,35 @@ def _stack_arrays(arrays: Arrays, each: Sequence[NodeArrays]) -> list[list[int]]
 def _file_node(node: Node, model: Model) -> FiledNode:
     setting, columns = node.setting, [plain(column) for column in node.columns]
     return FiledNode(
-        plain(node.key), columns, **family_document(node.family),
+        plain(node.key), columns, **encode_family(node.family),
         levels=plain(node.family.filed_levels(setting)), anchor=setting.anchor.tolist(),
         scale=setting.scale.tolist(), floor=float(setting.floor), groups=None if model.one_class else setting.groups,
     )  # fmt: skip
 
 
-def family_document(family: Family) -> Document:
+def encode_family(family: Family) -> Document:
     """Encode a family as its name and its parameters."""
     return {"family": family.name, "own": encode(family, {}, "family")}
 
 
-def value_document(value: Any) -> Any:
+def encode_value(value: Any) -> Any:
     """Encode a prior or a setting of an estimator as JSON; families and priors are objects that name their class."""
     if isinstance(value, Mapping):
-        return {"columns": [[value_document(key), value_document(part)] for key, part in value.items()]}
+        return {"columns": [[encode_value(key), encode_value(part)] for key, part in value.items()]}
     if isinstance(value, tuple):
-        return {"tuple": [value_document(part) for part in value]}
+        return {"tuple": [encode_value(part) for part in value]}
     if isinstance(value, (list, range, set, frozenset)):
-        return [value_document(part) for part in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+        return [encode_value(part) for part in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Family):
-        return family_document(value)
+        return encode_family(value)
     if isinstance(value, Older):
-        return value_document(value.prior)
+        return encode_value(value.prior)
     if isinstance(value, Graph):
-        return value_document(value.edges)
+        return encode_value(value.edges)
     if isinstance(value, Network) or hasattr(value, "edges_"):
         return 1.0  # the prior of a network: its counts are among the prior counts of the model
     if type(value).__name__ in PRIORS:
@@ -254,9 +254,9 @@ def value_document(value: Any) -> Any:
 # -- document -> model
 
 
-def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
+def decode_model(filed: FiledModel, arrays: Arrays) -> Learned:
     """Return the fitted model that a document and its arrays describe, after checking it."""
-    schema = schema_from(filed.schema, arrays)
+    schema = decode_schema(filed.schema, arrays)
     room = 8 * sum(array.size for array in arrays.values())  # packed counts have one bit per cell
     if filed.model in REGISTERED_BY:
         import_module(REGISTERED_BY[filed.model])
@@ -265,7 +265,7 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
     structure: Any = decode(kind.filed_as, filed.structure, {}, "structure", "its structure")
     groups = structure.groups
     require(groups <= room, f"groups is {groups}, of which there is no room in the file.")
-    leaves = _nodes_from(filed.leaves, groups, schema, room)
+    leaves = _decode_nodes(filed.leaves, groups, schema, room)
     check_structure(leaves, schema, hidden=filed.model != "star")
     model = kind.from_filed(structure, schema, leaves)
     parts = _unstack_arrays(filed.stacks, arrays, _keys_of(model))
@@ -285,37 +285,37 @@ def model_of(filed: FiledModel, arrays: Arrays) -> Learned:
         known_classes = known_classes if levels is None else len(levels)
     facts: Document = {
         "model": model, "estimates": model.nodes.params(own), "counts": counts, "imagined": imagined,
-        "classes": classes, "target": None if filed.target is None else codec.column_from(filed.target),
-        "prior": value_from(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
-        "missing": {codec.column_from(key): n for key, n in filed.missing},
-        **history_from(filed.history, groups),
-        "record": record_from(filed.record, schema, known_classes),
+        "classes": classes, "target": None if filed.target is None else codec.check_column(filed.target),
+        "prior": decode_value(filed.prior), "class_prior": filed.class_prior, "estimate": filed.estimate,
+        "missing": {codec.check_column(key): n for key, n in filed.missing},
+        **decode_history(filed.history, groups),
+        "record": decode_record(filed.record, schema, known_classes),
     }  # fmt: skip
-    found = FITTED.get(filed.model, Learned)(**facts, **_scoring_from(filed, arrays, model))
+    found = FITTED.get(filed.model, Learned)(**facts, **_decode_scoring(filed, arrays, model))
     check_model(found)
     return found
 
 
-def _scoring_from(filed: FiledModel, arrays: Arrays, model: Any) -> Document:
+def _decode_scoring(filed: FiledModel, arrays: Arrays, model: Any) -> Document:
     """Return how the groups are scored as keyword arguments of `Fitted`; other kinds of models refuse them."""
     found: Document = {}
     if filed.dependent is not None:
-        found["dependent"] = tuple((codec.column_from(a), codec.column_from(b), x) for a, b, x in filed.dependent)
+        found["dependent"] = tuple((codec.check_column(a), codec.check_column(b), x) for a, b, x in filed.dependent)
         known = all(key in model.schema.by_key for a, b, _ in found["dependent"] for key in (a, b))
         require(known, "columns that depend on each other are not in the table.")
     if filed.scorer is not None:
-        from softcount.files.scorers import scorer_from  # loads the ensemble's classes
+        from softcount.files.scorers import decode_scorer  # loads the ensemble's classes
 
-        found["scorer"] = scorer_from(filed.scorer, arrays, model, filed.classes is not None)
+        found["scorer"] = decode_scorer(filed.scorer, arrays, model, filed.classes is not None)
     return found
 
 
-def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
+def _decode_nodes(filed: list[FiledNode], groups: int, schema: Schema, room: int) -> tuple[Node, ...]:
     """Return all nodes; nodes without columns, whose width only the document states, may have `room` cells in total."""
     nodes: list[Node] = []
     for x in filed:
         key, columns = codec.key_of(x.key), codec.key_of(x.columns)
-        family, specs = family_from({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
+        family, specs = decode_family({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
         parts = family.setting_parts(codec.key_of(x.levels), specs, room)
         own = groups if x.groups is None else x.groups
         require(own <= max(room, groups), f"column {key!r} has impossible groups.")
@@ -328,7 +328,7 @@ def _nodes_from(filed: list[FiledNode], groups: int, schema: Schema, room: int) 
     return tuple(nodes)
 
 
-def family_from(x: Document, key: Key) -> Family:
+def decode_family(x: Document, key: Key) -> Family:
     """Return a family from its name and its parameters."""
     require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
     return decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
@@ -374,23 +374,23 @@ def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, Arr
     for key, own in parts.items():
         node = model.nodes[key]
         shape = (groups,) if key == ROOT else (node.setting.groups, node.family.width(node.setting))
-        found[key] = codec.counts_from(own["counts"], shape, "the classes" if key == ROOT else f"column {key!r}")
+        found[key] = codec.decode_counts(own["counts"], shape, "the classes" if key == ROOT else f"column {key!r}")
     return Counts(found, filed.rows, filed.history["log_likelihood"] or 0.0)
 
 
-def value_from(value: Any) -> Any:
+def decode_value(value: Any) -> Any:
     """Decode a prior or a setting from JSON."""
     if isinstance(value, list):
-        return [value_from(part) for part in value]
+        return [decode_value(part) for part in value]
     if not isinstance(value, dict):
         return value
     match sorted(value):
         case ["columns"]:
-            return {value_from(key): value_from(part) for key, part in value["columns"]}
+            return {decode_value(key): decode_value(part) for key, part in value["columns"]}
         case ["tuple"]:
-            return tuple(value_from(part) for part in value["tuple"])
+            return tuple(decode_value(part) for part in value["tuple"])
         case ["family", "own"]:
-            return family_from(value, "every column")
+            return decode_family(value, "every column")
         case ["prior", "values"]:
             require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
             values = {}
@@ -405,7 +405,7 @@ def value_from(value: Any) -> Any:
 # No answer depends on them, but reports show them, so all of it is checked.
 
 
-def history_from(document: Any, groups: int) -> Document:
+def decode_history(document: Any, groups: int) -> Document:
     """Return the history as keyword arguments of `Learned`."""
     infinite = ("trace", "log_likelihood", "bic", "icl", "evidence", "cv")
     found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
@@ -418,14 +418,14 @@ def history_from(document: Any, groups: int) -> Document:
     return asdict(found)
 
 
-def record_document(record: FitRecord) -> Any:
+def encode_record(record: FitRecord) -> Any:
     tried = record.evaluation
     if tried is not None and len(tried.confusion) > MOST_CONFUSED:
         record = replace(record, evaluation=replace(tried, confusion=()))
     return encode(record, {}, "record")
 
 
-def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord:
+def decode_record(document: Any, schema: Schema, classes: int | None) -> FitRecord:
     """Return the record after checking it against the schema and the number of known classes.
 
     `classes` is None if no classes are known.
@@ -447,14 +447,14 @@ def record_from(document: Any, schema: Schema, classes: int | None) -> FitRecord
     if tried is None:
         return record
     _check_record(classes is not None, "a model without known classes was tried on some")
-    return replace(record, evaluation=_evaluation_from(tried, classes or 0))
+    return replace(record, evaluation=_decode_evaluation(tried, classes or 0))
 
 
 def _check_record(sound: object, wrong: str) -> None:
     require(sound, f"{RECORD} makes no sense: {wrong}.")
 
 
-def _evaluation_from(document: Any, groups: int) -> Evaluation:
+def _decode_evaluation(document: Any, groups: int) -> Evaluation:
     found = decode(Evaluation, document, {}, "record", RECORD, infinite=FIGURES)
     for name in FIGURES:
         value, most = getattr(found, name), 1.0 if name in SHARES else LARGEST_LOSS

@@ -16,7 +16,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.files.archive import naming, read, write
 from softcount.files.atomic import check_writable
 from softcount.files.codec import Arrays, Document, decode, encode, finite_array, require
-from softcount.files.schema import put_words, words_from
+from softcount.files.schema import decode_words, put_words
 from softcount.learn.checkpoints import Checkpoint
 from softcount.text import Chosen
 from softcount.text.vocabulary import Hashed
@@ -41,7 +41,7 @@ class Vocabulary(Struct, frozen=True):
     met: dict[str, Any]
 
 
-def vocabulary_document(known: Chosen, arrays: Arrays, met: Document) -> Document:
+def encode_vocabulary(known: Chosen, arrays: Arrays, met: Document) -> Document:
     """Encode words or hashed columns as a part of a file; `met` describes the documents seen."""
     hashed = len(known.words) if isinstance(known.words, Hashed) else None
     counts = (known.counts.astype(np.int64), known.documents.astype(np.int64))
@@ -49,7 +49,7 @@ def vocabulary_document(known: Chosen, arrays: Arrays, met: Document) -> Documen
     if hashed is None:
         put_words(arrays, "words", known.words)
         try:
-            words_from(arrays, "words", "text")
+            decode_words(arrays, "words", "text")
         except ModelFileError:  # Python strings can hold a lone surrogate, UTF-8 files cannot
             raise DataError("the words hold halves of characters (lone surrogates), which cannot be saved.") from None
     return found
@@ -62,11 +62,11 @@ def refuse_vocabulary(path: Any, document: Document) -> None:
         raise ModelFileError(f"{path}: it holds the words of a BagOfWords and no model.\n  Use it in Python: {use}")
 
 
-def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
+def decode_vocabulary(document: Document, arrays: Arrays) -> Chosen:
     """Return the words in a file's content after checking them."""
     found = decode(Vocabulary, document["vocabulary"], arrays, "vocabulary", "its vocabulary")
     counts, documents, hashed = found.counts, found.documents, found.hashed
-    words: Any = words_from(arrays, "words", "text") if hashed is None else Hashed(hashed)
+    words: Any = decode_words(arrays, "words", "text") if hashed is None else Hashed(hashed)
     width = len(words)
     require(len(arrays) == 2 + 2 * (hashed is None), f"it has the arrays {sorted(arrays)}, of which some are too many.")
     require(counts.dtype == documents.dtype == np.int64, "its counts are not whole numbers.")
@@ -82,13 +82,13 @@ def vocabulary_of(document: Document, arrays: Arrays) -> Chosen:
     return Chosen(words, np.arange(width, dtype=np.int32), counts, documents, found.n_documents)
 
 
-def centres_document(found: Centres, arrays: Arrays) -> Document:
+def encode_centres(found: Centres, arrays: Arrays) -> Document:
     """Encode the centres and their fit as a part of a file."""
     trace = [float(x) for x in found.trace]
     return {"centres": encode(replace(found, trace=trace), arrays, "centres")}
 
 
-def centres_of(document: Document, arrays: Arrays) -> Centres:
+def decode_centres(document: Document, arrays: Arrays) -> Centres:
     """Return the centres in a file's content after checking them."""
     from softcount.learn.kmeans.fit import Centres  # imported only for k-means files
     from softcount.learn.kmeans.points import BEYOND

@@ -18,11 +18,11 @@ from softcount.text.word_list import Words
 from softcount.text.words import Reading
 
 
-def schema_document(schema: Schema, arrays: Arrays) -> Document:
+def encode_schema(schema: Schema, arrays: Arrays) -> Document:
     """Encode a schema as JSON; the words of its text columns are added to `arrays`."""
     for spec in schema.fields:
         if spec.reading is not None:
-            reading_document(spec.reading)
+            encode_reading(spec.reading)
         if isinstance(spec.levels, Words):
             put_words(arrays, f"words/{array_name(spec.key)}", spec.levels)
     fields = tuple(replace(x, levels=()) if isinstance(x.levels, Words) else x for x in schema.fields)
@@ -35,7 +35,7 @@ def array_name(key: Hashable) -> str:
     return repr(plain(key))
 
 
-def schema_from(document: Any, arrays: Arrays) -> Schema:
+def decode_schema(document: Any, arrays: Arrays) -> Schema:
     schema = decode(Schema, document, arrays, "schema", "the schema", infinite=("bounds",))
     schema.form.check()
     return replace(schema, fields=tuple(_check_field(spec, arrays) for spec in schema.fields))
@@ -65,7 +65,7 @@ def _check_field(spec: Field, arrays: Arrays) -> Field:
         return replace(spec, levels=levels)
     sound = spec.reading is not None and not levels
     require(sound, f"column {key!r} ({spec.kind}) does not say how its text is read, or has levels.")
-    return replace(spec, levels=words_from(arrays, f"words/{array_name(key)}", key))
+    return replace(spec, levels=decode_words(arrays, f"words/{array_name(key)}", key))
 
 
 # -- text
@@ -77,7 +77,7 @@ def put_words(arrays: Arrays, prefix: str, words: Words) -> None:
     arrays[f"{prefix}/offsets"] = np.ascontiguousarray(words.offsets, dtype=np.int64)
 
 
-def words_from(arrays: Arrays, prefix: str, key: object) -> Words:
+def decode_words(arrays: Arrays, prefix: str, key: object) -> Words:
     """Return the words of a column after checking that they are UTF-8, sorted and unique."""
     data, offsets = arrays.get(f"{prefix}/bytes"), arrays.get(f"{prefix}/offsets")
     if data is None or offsets is None:
@@ -97,7 +97,7 @@ def words_from(arrays: Arrays, prefix: str, key: object) -> Words:
     return Words(data, offsets)
 
 
-def reading_document(reading: Reading) -> Document:
+def encode_reading(reading: Reading) -> Document:
     """Encode the tokenisation of documents as JSON; raise a `DataError` if it could not be read back."""
     document: Document = encode(reading, {}, "reading")
     try:

@@ -28,7 +28,7 @@ MOST_STEPS = 10**9
 ENSEMBLE, AODE = "its ensemble", "its counts of pairs"
 
 
-def scorer_from(document: Document, arrays: Arrays, model: ClassModel, known_classes: bool) -> Scorer:
+def decode_scorer(document: Document, arrays: Arrays, model: ClassModel, known_classes: bool) -> Scorer:
     """Return the scorer after checking it against the model; only a model of known classes can be calibrated."""
     kind = str(document.get("kind"))
     require(kind in SCORERS, f"its scorer {kind!r:.40} is not known to this version.")

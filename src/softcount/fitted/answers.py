@@ -52,7 +52,7 @@ def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> d
     return columns
 
 
-def drawn_inside(
+def draw_inside(
     draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
 ) -> dict[Key, Any]:
     """Draw columns that pass their tests and lie within their bounds; clip after TRIES redraws."""
@@ -256,14 +256,14 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
         )
     if of in given:
         raise DataError(f"{of!r} is both `of` and given: leave it out of one.")
-    known = derived_columns.given_of_leads(model.schema, given)
-    rows = conditions.given_rows(model, known)
+    known = derived_columns.move_to_leads(model.schema, given)
+    rows = conditions.read_given_rows(model, known)
     if of is not None:
         return _answer(model, of, rows, known)
-    joined = {column for key in rows.ranges for column in conditions.leaf_with(model, key).columns}
-    leaves = {spec.key: conditions.leaf_with(model, spec.key) for spec in model.schema.used if spec.key not in joined}
+    joined = {column for key in rows.ranges for column in conditions.find_leaf(model, key).columns}
+    leaves = {spec.key: conditions.find_leaf(model, spec.key) for spec in model.schema.used if spec.key not in joined}
     columns = {key for key, leaf in leaves.items() if conditions.can_query(leaf) and key not in known}
-    for spec, rule in derived_columns.derived_fields(model.schema):
+    for spec, rule in derived_columns.find_derived_fields(model.schema):
         sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
         columns |= {spec.key} if sure or rule.lead in columns else set()
     order = [spec.key for spec in model.schema.fields if spec.key in columns]
@@ -282,7 +282,7 @@ def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[K
     spec = model.schema.by_key.get(of)
     if spec is not None and spec.derived is not None and not spec.used:
         ask = partial(_answer, model, rows=rows, known=known)
-        found = derived_columns.derived_answer(model.schema, spec, ask, known)
+        found = derived_columns.answer_derived(model.schema, spec, ask, known)
         if isinstance(found, dict):
             return dict(zip(levels_as_written(model.schema, of, list(found)), found.values(), strict=True))
         return found
@@ -293,8 +293,9 @@ def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[K
         if condition is not None:
             raise DataError(f"only a range of {of!r} follows from what is given. Give a value.")
         return derived_columns.LineAnswer(float(value), 1.0, 0.0, spec.written)
-    allowed = {value} if condition is None else set(conditions.allowed_levels(model, of, condition))
-    shares = _answer_column(model, of, conditions.given_rows(model, {key: x for key, x in known.items() if key != of}))
+    allowed = {value} if condition is None else set(conditions.find_allowed_levels(model, of, condition))
+    others = {key: x for key, x in known.items() if key != of}
+    shares = _answer_column(model, of, conditions.read_given_rows(model, others))
     kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
     return {level: kept.get(level, 0.0) / sum(kept.values()) for level in shares}
 
@@ -302,13 +303,13 @@ def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[K
 def _answer_column(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
     if of in (model.target, name_apart(model, CLASS)):
         return dict(zip(model.names, map(float, rows.groups), strict=True))
-    leaf = conditions.leaf_with(model, of)
+    leaf = conditions.find_leaf(model, of)
     conditions.refuse_query(leaf, of)
     for key in rows.ranges:
-        if conditions.leaf_with(model, key) is leaf:
+        if conditions.find_leaf(model, key) is leaf:
             raise conditions.not_together(key, of)
     place, levels = leaf.columns.index(of), leaf.levels_of(leaf.columns.index(of))
-    cells = conditions.cells_of_leaf(model, leaf, rows.chunk)
+    cells = conditions.read_leaf(model, leaf, rows.chunk)
     block = leaf.density(model.estimates)
     weights, density = rows.groups, block.conditional(cells[0], place)
     if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over groups and rows
@@ -330,30 +331,30 @@ def _mapping(given: Any) -> dict[Key, Any]:
 # -- samples
 
 
-def drawn(
+def draw_columns(
     model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
 ) -> tuple[dict[Key, Any], np.ndarray]:
     """Draw the columns of n new rows under some given values, and the group of each row."""
-    given = derived_columns.given_of_leads(model.schema, _mapping(given))
-    rows = conditions.given_rows(model, given)
-    sure, limits = conditions.parted(model, given)
+    given = derived_columns.move_to_leads(model.schema, _mapping(given))
+    rows = conditions.read_given_rows(model, given)
+    sure, limits = conditions.split_given(model, given)
     groups = rng.choice(model.n_groups, size=n, p=rows.groups / rows.groups.sum())
     chunk = model.single(sure) if limits else rows.chunk
     columns: dict[Key, Any] = {}
     for leaf in model.model.leaves:
-        draw = partial(_drawn_leaf, model, leaf, given=sure, chunk=chunk, rng=rng)
+        draw = partial(_draw_leaf, model, leaf, given=sure, chunk=chunk, rng=rng)
         own = {key: condition for key, condition in limits.items() if key in leaf.columns}
         bounds = {
             key: ends for key in leaf.columns if (ends := model.schema[key].bounds) is not None and key not in sure
         }
-        columns |= drawn_inside(draw, groups, bounds, {key: conditions.fits(model, key, own[key]) for key in own})
+        columns |= draw_inside(draw, groups, bounds, {key: conditions.fits(model, key, own[key]) for key in own})
     return columns, groups
 
 
-def sampled(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
+def sample(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
     """Draw n new rows as columns named by text, with the class if classes are known."""
-    columns, groups = drawn(model, n, given, rng)
-    columns = derived_columns.with_derived(model.schema, columns, n)
+    columns, groups = draw_columns(model, n, given, rng)
+    columns = derived_columns.add_derived(model.schema, columns, n)
     order = [spec.key for spec in model.schema.fields if spec.key in columns]
     names = labels([*order, *columns])
     ordered = {name: as_written(model.schema, key, columns[key]) for key, name in names.items()}
@@ -389,7 +390,7 @@ def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> lis
     return [BLANK if level == BLANK else value for level, value in zip(levels, values, strict=True)]
 
 
-def _drawn_leaf(
+def _draw_leaf(
     model: Fitted, leaf: Node, groups: np.ndarray, given: Mapping[Key, Any], chunk: Chunk, rng: np.random.Generator
 ) -> dict[Key, Any]:
     """Draw the columns of one leaf; given values stay, and the rest of their block is drawn given them."""
@@ -398,7 +399,7 @@ def _drawn_leaf(
         return held
     cells = None
     if held:
-        cells = np.where([c in held for c in leaf.columns], conditions.cells_of_leaf(model, leaf, chunk)[0], np.nan)
+        cells = np.where([c in held for c in leaf.columns], conditions.read_leaf(model, leaf, chunk)[0], np.nan)
     values = leaf.density(model.estimates).draw_columns(groups, rng, cells)
     if not leaf.columns:
         return {f"{leaf.key}_{i}": part for i, part in enumerate(values)}
@@ -413,7 +414,7 @@ def _drawn_leaf(
 def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
     """Return for each column with missing values the rows (from 0) and the mean or the most probable category."""
     found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
-    leads = {rule.lead for _, rule in derived_columns.derived_fields(model.schema)}
+    leads = {rule.lead for _, rule in derived_columns.find_derived_fields(model.schema)}
     shares: dict[Key, dict[int, np.ndarray]] = {}
     compiled, columns = (
         model.scorer.compile(model),
@@ -428,7 +429,7 @@ def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray
             if not len(rows):
                 continue
             model.refuse_impossible(chunk, possible | ~np.isin(np.arange(chunk.n_rows), rows))
-            cells = conditions.cells_of_leaf(model, leaf, chunk)[rows]
+            cells = conditions.read_leaf(model, leaf, chunk)[rows]
             density = leaf.density(model.estimates)
             values = density.fill(weights[rows], cells, place)
             if (bounds := model.schema[column].bounds) is not None:
@@ -448,7 +449,7 @@ def join_fills(
 ) -> derived_columns.Fills:
     """Join the fills of all chunks, add those of derived columns, and write the values like the cells of the column."""
     joined = {key: tuple(np.concatenate(side) for side in zip(*parts, strict=True)) for key, parts in found.items()}
-    whole = derived_columns.with_derived_fills(schema, table, joined, shares)
+    whole = derived_columns.add_derived_fills(schema, table, joined, shares)
     return {key: (rows, fill_as_written(schema, key, values)) for key, (rows, values) in whole.items()}
 
 
@@ -499,7 +500,7 @@ def plain_columns(fitted: Fitted) -> list[Key]:
 
 def marginal(fitted: Fitted, column: Key) -> tuple[Density, Sequence[object] | None]:
     """Return the density in every group and the categories of one column, also inside a block."""
-    leaf = conditions.leaf_with(fitted, column)
+    leaf = conditions.find_leaf(fitted, column)
     conditions.refuse_query(leaf, column)
     place = leaf.columns.index(column)
     unknown = np.full(len(leaf.columns), np.nan) if fitted.schema[column].kind.numeric else np.zeros(len(leaf.columns))

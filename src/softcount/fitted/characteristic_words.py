@@ -34,7 +34,7 @@ LEAST = 0.5
 """Minimum evidence in nats of a characteristic word; chance gives this much to one irrelevant word in three."""
 
 
-def text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
+def find_text_leaves(fitted: Fitted, key: Key | None = None) -> list[Node]:
     """Return the leaves of the text columns, or only the one of column `key`."""
     found = [leaf for leaf in fitted.model.leaves if leaf.family.facts.words]
     if not found:
@@ -174,7 +174,7 @@ def explain_words(fitted: Fitted, chunk: Chunk, against: Any = None, key: Key | 
             "Give another class for `against`, or none for the runner-up."
         )
     figures = {name: float(part[0]) for name, part in why.parts.items()}
-    return [_document_words(fitted, leaf, chunk, pair, figures[leaf.key]) for leaf in text_leaves(fitted, key)]
+    return [_document_words(fitted, leaf, chunk, pair, figures[leaf.key]) for leaf in find_text_leaves(fitted, key)]
 
 
 def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total: float) -> DocumentWords:
@@ -199,7 +199,7 @@ def _document_words(fitted: Fitted, leaf: Node, chunk: Chunk, pair: Pair, total:
 # -- positions in the text
 
 
-def places_of(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
+def find_places(found: DocumentWords, document: str | None) -> dict[str, np.ndarray]:
     """Return for each word an (occurrences x 2) array of start and end positions."""
     words = [word.word for word in found.words if word.count]
     return {} if document is None else dict(zip(words, spans_of(document, found.reading, words), strict=True))

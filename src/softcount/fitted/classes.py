@@ -215,7 +215,7 @@ def _describe_leaf(
     return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, found, strict=True)]
 
 
-def cards_of(fitted: Fitted, parameters: bool = False) -> list[Card]:
+def make_cards(fitted: Fitted, parameters: bool = False) -> list[Card]:
     """Return a card for every class, which describes its rows or, with `parameters`, its estimated parameters."""
     far, own = measure_departures(fitted), (fitted.counts, fitted.estimates if parameters else None)
     texts = [x for x in fitted.model.leaves if x.family.facts.words]

@@ -225,7 +225,7 @@ NARROWEST = 1e-12
 """The minimum variance as a share of the variance of the centres, for rows that all lie on their centres."""
 
 
-def centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
+def make_centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
     """Return the clusters of k-means as classes; spherical k-means raises an error."""
     if found.frame.unit:
         raise DataError(

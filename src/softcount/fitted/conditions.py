@@ -96,7 +96,7 @@ class Range(Struct, frozen=True):
     high_in: bool = True
 
     def __repr__(self) -> str:
-        low, high = spoken(self.low), spoken(self.high)
+        low, high = describe_value(self.low), describe_value(self.high)
         if self.low is None:
             return f"{'at most' if self.high_in else 'below'} {high}"
         if self.high is None:
@@ -107,7 +107,7 @@ class Range(Struct, frozen=True):
         low = -INF if self.low is None else convert(self.low)
         high = INF if self.high is None else convert(self.high)
         if low > high or (low == high and not (self.low_in and self.high_in)):
-            raise DataError(f"the range from {spoken(self.low)} to {spoken(self.high)} holds nothing.")
+            raise DataError(f"the range from {describe_value(self.low)} to {describe_value(self.high)} holds nothing.")
         return [Piece(low, high, self.low_in, self.high_in)]
 
     def allows(self, levels: Levels) -> np.ndarray:
@@ -122,7 +122,7 @@ class AnyOf(Struct, frozen=True):
     values: tuple[Any, ...]
 
     def __repr__(self) -> str:
-        return " or ".join(map(spoken, self.values))
+        return " or ".join(map(describe_value, self.values))
 
     def pieces(self, convert: Convert) -> Pieces:
         found: Pieces = []
@@ -344,15 +344,15 @@ def number_of(value: Any) -> float:
     return float(value)
 
 
-def spoken(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return a value or a condition in words."""
     return repr(value) if isinstance(value, Condition) else f"{value:,.10g}" if is_number(value) else str(value)
 
 
-def spoken_given(given: Mapping[Key, Any]) -> dict[Key, str]:
+def describe_given(given: Mapping[Key, Any]) -> dict[Key, str]:
     """Return given values in words that follow the column's name.
 
-    >>> spoken_given({"town": ["small", "middle"], "age": (20.0, 30.0), "sex": "f", "wet": {"yes": 0.8}})
+    >>> describe_given({"town": ["small", "middle"], "age": (20.0, 30.0), "sex": "f", "wet": {"yes": 0.8}})
     {'town': 'small or middle', 'age': '20 to 30', 'sex': '= f', 'wet': 'yes (likelihood 0.8)'}
     """
     found = {}
@@ -365,7 +365,7 @@ def spoken_given(given: Mapping[Key, Any]) -> dict[Key, str]:
     return found
 
 
-def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]) -> dict[Key, Any]:
+def write_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]) -> dict[Key, Any]:
     """Write given numbers like the column's cells, for example as dates instead of seconds."""
     found = dict(given)
     for key, value in given.items():
@@ -375,11 +375,11 @@ def written_given(given: Mapping[Key, Any], forms: Mapping[Key, CellForm | None]
     return found
 
 
-def condition_data(value: Any) -> Any:
+def encode_condition(value: Any) -> Any:
     """Return what is given of a column as lists and mappings, ready for JSON.
 
-    >>> condition_data((20, 30)), condition_data(not_("small", "middle")), condition_data("f"), condition_data(above(5))
-    ({'from': 20, 'to': 30}, {'not': ['small', 'middle']}, 'f', {'above': 5})
+    >>> [encode_condition(value) for value in ((20, 30), not_("small", "middle"), "f", above(5))]
+    [{'from': 20, 'to': 30}, {'not': ['small', 'middle']}, 'f', {'above': 5}]
     """
     condition = condition_of(value)
     if isinstance(condition, Range):
@@ -387,8 +387,8 @@ def condition_data(value: Any) -> Any:
         ends = zip(names, (condition.low, condition.high), strict=True)
         return {name: end for name, end in ends if end is not None}
     if isinstance(condition, AnyOf):
-        return [condition_data(part) for part in condition.values]
-    return {"not": condition_data(condition.condition)} if isinstance(condition, Not) else value
+        return [encode_condition(part) for part in condition.values]
+    return {"not": encode_condition(condition.condition)} if isinstance(condition, Not) else value
 
 
 def within(pieces: Pieces, values: Any) -> np.ndarray:
@@ -538,31 +538,31 @@ class RowsGiven(Struct, frozen=True):
         return np.asarray(self.weights.sum(axis=0))
 
 
-def parted(model: Fitted, given: Given) -> tuple[dict[Key, Any], dict[Key, Condition]]:
+def split_given(model: Fitted, given: Given) -> tuple[dict[Key, Any], dict[Key, Condition]]:
     """Split given values into single values and conditions; the class column is dropped."""
     found = {key: condition_of(value) for key, value in given.items() if key != model.target}
     conditions = {key: condition for key, condition in found.items() if condition is not None}
     return {key: given[key] for key in found if key not in conditions}, conditions
 
 
-def given_rows(model: Fitted, given: Given) -> RowsGiven:
+def read_given_rows(model: Fitted, given: Given) -> RowsGiven:
     """Turn everything that is given into rows, with the joint probability of each row and group."""
-    sure, conditions = parted(model, given)
+    sure, conditions = split_given(model, given)
     if not conditions:
         chunk = model.single(sure)
-        return RowsGiven(chunk, _normalised(model, given, model.joint_of(chunk, model.scorer.compile(model))), {})
+        return RowsGiven(chunk, _normalise(model, given, model.joint_of(chunk, model.scorer.compile(model))), {})
     for key in conditions:
-        leaf = leaf_with(model, key)
+        leaf = find_leaf(model, key)
         if key in model.schema.texts:
             raise DataError(f"column {key!r} is text: the given value must be one document.")
         refuse_query(leaf, key)
-    spread = [key for key in conditions if len(leaf_with(model, key).columns) > 1 and _levels(model, key) is not None]
+    spread = [key for key in conditions if len(find_leaf(model, key).columns) > 1 and _levels(model, key) is not None]
     if not model.scorer.has_ranges or (spread and not model.scorer.has_density):
         raise DataError(
             "this model predicts with learned weights, which give ranges and sets no probability. Give single values."
         )
     # For categorical columns of blocks, enumerate the combinations of categories that the conditions allow.
-    allowed = {key: allowed_levels(model, key, conditions[key]) for key in spread}
+    allowed = {key: find_allowed_levels(model, key, conditions[key]) for key in spread}
     count = prod(map(len, allowed.values()))
     if count > MOST_ROWS:
         raise DataError(f"what is given can be met in {count:,} ways, at most {MOST_ROWS:,} are tried. Give less.")
@@ -575,10 +575,10 @@ def given_rows(model: Fitted, given: Given) -> RowsGiven:
     else:  # for one row, score differences between the groups are enough
         joint = model.joint_of(chunk, model.scorer.compile(model))
     ranges = {key: condition for key, condition in conditions.items() if key not in spread}
-    return RowsGiven(chunk, _normalised(model, given, joint + _range_logs(model, chunk, ranges)), ranges)
+    return RowsGiven(chunk, _normalise(model, given, joint + _range_logs(model, chunk, ranges)), ranges)
 
 
-def _normalised(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
+def _normalise(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
     """Return the joint probabilities of rows and groups, limited to the groups allowed by the class condition."""
     known = given.get(model.target)
     if known is not None:
@@ -601,7 +601,7 @@ def impossible(what: str = "model") -> DataError:
 # -- conditions
 
 
-def leaf_with(model: Fitted, column: Key) -> Node:
+def find_leaf(model: Fitted, column: Key) -> Node:
     for leaf in model.model.leaves:
         if column in (leaf.columns or (leaf.key,)):
             return leaf
@@ -611,7 +611,7 @@ def leaf_with(model: Fitted, column: Key) -> Node:
     raise DataError(f"the model has no column {column!r}. {hint}")
 
 
-def cells_of_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
+def read_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
     """Return the (rows x columns) codes or numbers of a leaf's columns."""
     places = [model.schema.places[column] for column in leaf.columns]
     return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
@@ -633,12 +633,12 @@ def refuse_query(leaf: Node, column: Key) -> None:
 
 
 def _levels(model: Fitted, key: Key) -> Levels | None:
-    leaf = leaf_with(model, key)
+    leaf = find_leaf(model, key)
     levels = leaf.levels_of(leaf.columns.index(key))
     return None if levels is None else Levels(wording.column(key), levels)
 
 
-def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
+def find_allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
     """Return the categories of a column that a condition allows; raise if there are none."""
     own = _levels(model, key)
     assert own is not None
@@ -651,19 +651,19 @@ def allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
 def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) -> np.ndarray:
     """Return (rows x groups) log-probabilities of the conditions given the cells of each row."""
     found = np.zeros((chunk.n_rows, model.n_groups))
-    leaves, keys = {key: leaf_with(model, key) for key in ranges}, [x.key for x in model.model.leaves]
+    leaves, keys = {key: find_leaf(model, key) for key in ranges}, [x.key for x in model.model.leaves]
     for key, leaf in leaves.items():
         other = next((k for k, own in leaves.items() if own is leaf and k != key), None)
         if other is not None:
             raise not_together(key, other)
         density, place = leaf.density(model.estimates), leaf.columns.index(key)
-        each = [density.conditional(row, place) for row in cells_of_leaf(model, leaf, chunk)]
+        each = [density.conditional(row, place) for row in read_leaf(model, leaf, chunk)]
         levels = _levels(model, key)
         if levels is None:
             pieces = ranges[key].pieces(number_reader(model, key))
             shares = [evidence_within(key, density, pieces) for density in each]
         else:
-            allowed_levels(model, key, ranges[key])
+            find_allowed_levels(model, key, ranges[key])
             shares = [density.params["probability"] @ ranges[key].allows(levels) for density in each]
         with np.errstate(divide="ignore"):
             found += model.scorer.leaf_weights(model)[keys.index(leaf.key)] * np.log(shares)
@@ -681,7 +681,7 @@ def not_together(key: Key, other: Key) -> DataError:
 def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.ndarray]:
     """Return a function that tests cells of a column against a condition."""
     if _levels(model, key) is not None:
-        allowed = set(allowed_levels(model, key, condition))
+        allowed = set(find_allowed_levels(model, key, condition))
         return lambda cells: np.array([cell in allowed for cell in cells], dtype=bool)
     return partial(within, condition.pieces(number_reader(model, key)))
 

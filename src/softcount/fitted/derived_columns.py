@@ -87,7 +87,7 @@ class NumberAnswer:
 Fills = dict[Key, tuple[np.ndarray, np.ndarray]]
 
 
-def derived_fields(schema: Schema) -> list[tuple[Field, Derived]]:
+def find_derived_fields(schema: Schema) -> list[tuple[Field, Derived]]:
     """Return the derived columns and their rules, each after its lead column."""
     left = {spec.key: (spec, spec.derived) for spec in schema.fields if spec.derived is not None and not spec.used}
     found: list[tuple[Field, Derived]] = []
@@ -118,16 +118,16 @@ def _is_moment(spec: Field) -> bool:
     return not is_plain(spec.written) and is_number(spec.derived.constant)  # type: ignore[union-attr]
 
 
-def with_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[Key, Any]:
+def add_derived(schema: Schema, columns: Mapping[Key, Any], rows: int) -> dict[Key, Any]:
     """Add the derived columns to columns of new rows."""
     found = dict(columns)
-    for spec, rule in derived_fields(schema):
+    for spec, rule in find_derived_fields(schema):
         if rule.lead is None or rule.lead in found:
             found[spec.key] = values_from(schema, spec, rule, found.get(rule.lead), rows)
     return found
 
 
-def own_levels(spec: Field) -> list[Any]:
+def derived_levels(spec: Field) -> list[Any]:
     """Return the categories of a derived column, or the only value of a constant."""
     assert spec.derived is not None
     if spec.derived.lead is None:
@@ -138,10 +138,10 @@ def own_levels(spec: Field) -> list[Any]:
 # -- given values of derived columns
 
 
-def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
+def move_to_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
     """Turn conditions on derived columns into conditions on their lead columns."""
     found = dict(given)
-    for spec, rule in reversed(derived_fields(schema)):
+    for spec, rule in reversed(find_derived_fields(schema)):
         if spec.key not in found:
             continue
         value = found.pop(spec.key)
@@ -151,7 +151,7 @@ def given_of_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
             condition, invert = condition_of(value), partial(_invert, spec, rule)
             found[rule.lead] = invert(value) if condition is None else condition.map(invert, rule.slope < 0)
             continue
-        levels, condition = Levels(wording.column(spec.key), own_levels(spec)), condition_of(value) or any_of(value)
+        levels, condition = Levels(wording.column(spec.key), derived_levels(spec)), condition_of(value) or any_of(value)
         fits = zip(levels.levels, condition.allows(levels), strict=True)
         allowed = [level for level, is_allowed in fits if is_allowed]
         if rule.lead is None:
@@ -213,7 +213,7 @@ class LineAnswer(NumberAnswer, Struct, frozen=True):
         return float(self.intercept + self.slope * own)
 
 
-def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given: Mapping[Key, Any]) -> Any:
+def answer_derived(schema: Schema, spec: Field, ask: Callable[[Key], Any], given: Mapping[Key, Any]) -> Any:
     """Answer for a derived column, from the answer for its lead column or from the lead column's given value."""
     rule = spec.derived
     assert rule is not None
@@ -231,7 +231,7 @@ def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given
         if spec.kind.numeric:
             return LineAnswer(lead, rule.slope, rule.intercept, spec.written)
         shares = lead
-    found = dict.fromkeys(own_levels(spec), 0.0)
+    found = dict.fromkeys(derived_levels(spec), 0.0)
     known = {str(lead): own for lead, own in rule.levels}
     for level, share in shares.items():
         if str(level) in known:
@@ -242,7 +242,7 @@ def derived_answer(schema: Schema, spec: Field, ask: Callable[[Key], Any], given
 # -- missing values
 
 
-def with_derived_fills(
+def add_derived_fills(
     schema: Schema, table: Table, fills: Mapping[Key, Any], shares: Mapping[Key, Mapping[int, np.ndarray]]
 ) -> Fills:
     """Add imputed values of derived columns; either column is computed from the other.
@@ -250,7 +250,7 @@ def with_derived_fills(
     `shares` holds the category probabilities of lead columns in rows that miss them.
     """
     found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
-    here = [(spec, rule) for spec, rule in derived_fields(schema) if spec.key in table.located]
+    here = [(spec, rule) for spec, rule in find_derived_fields(schema) if spec.key in table.located]
     if here:
         read = _readable(schema, here)
         for task in open_table(table, schema=read, missing=schema.missing).tasks():
@@ -274,7 +274,7 @@ def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
     fields = []
     for spec in schema.fields:
         if spec.key in keys and not spec.kind.numeric:
-            levels = tuple(own_levels(spec))
+            levels = tuple(derived_levels(spec))
             spec = replace(spec, kind=Kind.CATEGORICAL, levels=levels, wide=False)
         fields.append(replace(spec, used=spec.key in wanted))
     return Schema(tuple(fields), schema.missing, schema.form)

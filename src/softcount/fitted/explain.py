@@ -102,7 +102,7 @@ def _explain_chunk(model: Fitted, chunk: Chunk, compiled: Any, against: Any) -> 
 # Column importance: the Bayes factor of a column that differs between classes against one that does not.
 
 
-def column_evidence(fitted: Fitted) -> dict[Key, float]:
+def measure_column_evidence(fitted: Fitted) -> dict[Key, float]:
     """Return for every column or block the log Bayes factor of class-specific against common parameters, in nats.
 
     Parameters are integrated out, so a column without information has a value below 0. Columns are independent given
@@ -111,8 +111,8 @@ def column_evidence(fitted: Fitted) -> dict[Key, float]:
     return _gains(fitted.model, fitted.imagined, fitted.counts)
 
 
-def evidence_under(one: Fitted, table: Table, memberships: np.ndarray) -> dict[Key, float]:
-    """Compute `column_evidence` for classes found from other columns, given as (rows x groups) memberships.
+def measure_evidence_under(one: Fitted, table: Table, memberships: np.ndarray) -> dict[Key, float]:
+    """Compute `measure_column_evidence` for classes found from other columns, given as (rows x groups) memberships.
 
     `one` is the fit of a single class to all columns.
     """
@@ -247,7 +247,7 @@ class NormalPlane(Struct, frozen=True):
         return np.asarray(self.means[group] + np.sqrt(-2.0 * np.log1p(-part)) * around @ factor.T)
 
 
-def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key, int]]:
+def find_normals(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key, int]]:
     """Return the normal columns: means and covariances of the leaf, the leaf's key and the column's position in it."""
     found: dict[Key, tuple[np.ndarray, np.ndarray, Key, int]] = {}
     for leaf in fitted.model.leaves:
@@ -258,8 +258,8 @@ def normal_planes(fitted: Fitted) -> dict[Key, tuple[np.ndarray, np.ndarray, Key
     return found
 
 
-def normal_plane(known: Mapping[Key, tuple[np.ndarray, np.ndarray, Key, int]], pair: tuple[Key, Key]) -> NormalPlane:
-    """Return the joint normal of two columns of `normal_planes`; columns of different leaves are independent."""
+def join_normals(known: Mapping[Key, tuple[np.ndarray, np.ndarray, Key, int]], pair: tuple[Key, Key]) -> NormalPlane:
+    """Return the joint normal of two columns of `find_normals`; columns of different leaves are independent."""
     (means, spreads, leaf, i), (others, other_spreads, other_leaf, j) = known[pair[0]], known[pair[1]]
     centre = np.stack([means[:, i], others[:, j]], axis=1)
     spread = np.zeros((len(centre), 2, 2))
@@ -271,12 +271,12 @@ def normal_plane(known: Mapping[Key, tuple[np.ndarray, np.ndarray, Key, int]], p
 
 def most_separating(fitted: Fitted) -> NormalPlane | None:
     """Return the two normal columns in which the groups overlap least; None if there are fewer than two."""
-    known = normal_planes(fitted)
+    known = find_normals(fitted)
     ranked: list[Key] = [
         column for key, _ in fitted.influence() for column in (key if isinstance(key, tuple) else (key,))
     ]
     columns = [column for column in ranked if column in known][:LOOKED_AT]
-    planes = [normal_plane(known, pair) for pair in combinations(columns, 2)]
+    planes = [join_normals(known, pair) for pair in combinations(columns, 2)]
     return max(planes, key=lambda plane: _separation(plane, fitted.row_shares), default=None)
 
 
@@ -302,7 +302,7 @@ class DecisionGrid(Struct, frozen=True):
     sure: np.ndarray
 
 
-def decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, int] = (48, 36)) -> DecisionGrid:
+def make_decision_grid(fitted: Fitted, columns: tuple[Key, Key], steps: tuple[int, int] = (48, 36)) -> DecisionGrid:
     """Evaluate the most probable group at the midpoint of every cell of a (y x x) grid."""
     ranges = (low, high), (below, above) = column_range(fitted, columns[0]), column_range(fitted, columns[1])
     x = low + (np.arange(steps[0]) + 0.5) * (high - low) / steps[0]
@@ -380,7 +380,7 @@ def _roots(a: float, b: float, c: float) -> list[float]:
     return [q / a] if q == 0 or under == 0 else [q / a, c / q]
 
 
-def quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
+def find_quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
     """Return the log-odds of the first class against the second, for a model whose columns are all normal."""
     from scipy.linalg import block_diag
 

@@ -14,7 +14,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted import answers
-from softcount.fitted.classes import anomaly_scores, cards_of, describe
+from softcount.fitted.classes import anomaly_scores, describe, make_cards
 from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
 from softcount.fitted.explain import Explanation, explain_rows
 from softcount.fitted.influence import measure_departures, measure_known_influence
@@ -252,11 +252,11 @@ class Fitted(FittedTable, frozen=True, eq=False):
     # -- answers
 
     query = answers.query
-    sample = answers.sampled
+    sample = answers.sample
     fills = answers.fills
     explain = explain_rows
     anomaly_scores = anomaly_scores
-    cards = cards_of
+    cards = make_cards
     describe = describe
 
     @property

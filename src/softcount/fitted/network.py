@@ -38,7 +38,7 @@ from softcount.fitted.conditions import (
     number_reader,
     within,
 )
-from softcount.fitted.derived_columns import with_derived
+from softcount.fitted.derived_columns import add_derived
 from softcount.fitted.fitted import FittedTable, register_fitted
 from softcount.fitted.network_rows import anomaly_scores, explain_rows, level_number
 from softcount.models.block_stack import NumberPart
@@ -565,7 +565,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             found |= drawn_within(draw, groups, tests.get(own.node.key, {}))
         held = {key: value for key, value in values.sure.items() if not self._is_named_interval(key, values.sure)}
         found |= {key: [value] * n for key, value in held.items()}
-        constants = with_derived(self.schema, {}, n)
+        constants = add_derived(self.schema, {}, n)
         whole = {name: found[name] for name in self.net.graph.names} | constants
         return {name: as_written(self.schema, key, whole[key]) for key, name in labels(whole).items()}
 

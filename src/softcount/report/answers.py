@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from softcount.core.counts import ROOT
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
-from softcount.fitted.conditions import condition_data, spoken_given
+from softcount.fitted.conditions import describe_given, encode_condition
 from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import format_bar, format_signed
@@ -53,7 +53,7 @@ def query_record(of: Any, given: Mapping[Any, Any], answer: Any, model: str | No
 
 
 def _given_record(given: Mapping[Any, Any]) -> dict[str, Any]:
-    return {key_text(key): condition_data(value) for key, value in given.items()}
+    return {key_text(key): encode_condition(value) for key, value in given.items()}
 
 
 def _distribution(answer: Any) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _answer_line(key: Any, answer: Any) -> tuple[str, str, str]:
 
 
 def _describe_given(given: Mapping[Any, Any]) -> str:
-    known = ", ".join(f"{key_text(key)} {value}" for key, value in spoken_given(given).items())
+    known = ", ".join(f"{key_text(key)} {value}" for key, value in describe_given(given).items())
     return f", given {known}" if known else ""
 
 

@@ -88,7 +88,7 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Re
 def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     """Return the departure of each class from the whole table in nats; of a normal block, column by column."""
     found: dict[Key, np.ndarray] = {}
-    normal = explain.normal_planes(fitted)
+    normal = explain.find_normals(fitted)
     for key, far in measure_departures(fitted).items():
         columns = [column for column in (key if isinstance(key, tuple) else ()) if column in normal]
         for column in columns:
@@ -190,7 +190,7 @@ def _add_regions(
     page: Page, fitted: Fitted, columns: tuple[Key, Key], names: Sequence[str], points: Sequence[np.ndarray],
     redaction: Redaction,
 ) -> None:  # fmt: skip
-    grid = explain.decision_grid(fitted, columns)
+    grid = explain.make_decision_grid(fitted, columns)
     (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, *grid.ranges), *plane_marks(points)]
     axes = Axis(x, grid.ranges[0]), Axis(y, grid.ranges[1])
     chart = Chart("regions by the likeliest class", marks, *axes, _legend(names), height=230)

@@ -49,7 +49,7 @@ def add_words(
 
     They are a table with figures; if `brief` or of many classes a line for each class; in `full` a picture for each.
     """
-    for leaf in characteristic_words.text_leaves(fitted):
+    for leaf in characteristic_words.find_text_leaves(fitted):
         count, column = len(leaf.setting.levels), key_text(leaf.key)
         if not count or (full and fitted.n_groups < 2):
             continue
@@ -159,7 +159,7 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
 
     Not the probability of every word in every class: there can be millions, which the model file holds.
     """
-    (leaf,) = characteristic_words.text_leaves(fitted, key)
+    (leaf,) = characteristic_words.find_text_leaves(fitted, key)
     own = zip(fitted.names, characteristic_words.marking_words(fitted, leaf, JSON_WORDS), strict=True)
     marking = [{"class": name, "words": found} for name, found in own]
     return {
@@ -246,7 +246,7 @@ def begin_document(document: str | None, longest: int = 32) -> str:
 
 def find_moved_words(fitted: Fitted, found: DocumentWords, document: str | None) -> dict[str, Any]:
     names = [fitted.names[group] for group in found.groups]
-    places = characteristic_words.places_of(found, document)
+    places = characteristic_words.find_places(found, document)
     words = [
         {
             **pick(move, "word", "count", "nats"),
