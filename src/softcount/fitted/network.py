@@ -180,7 +180,7 @@ class NumberNode(Struct, frozen=True):
         """Return its density in every configuration, given the other numbers of one row."""
         own = self.stack
         if isinstance(own, NumberPart):
-            return own.conditional(self.compiled, ready.leaves[self.leaf][0][0], self.want)
+            return own.conditional(self.compiled, ready.data[self.leaf][0][0], self.want)
         return self.density
 
     def hidden_in(self, ready: NetRows) -> tuple[NetRows, int | None]:
@@ -188,9 +188,9 @@ class NumberNode(Struct, frozen=True):
         own = self.stack
         if not isinstance(own, NumberPart):
             return ready, self.leaf
-        leaves = list(ready.leaves)
+        leaves = list(ready.data)
         leaves[self.leaf] = own.hiding(leaves[self.leaf], [self.want])
-        return replace(ready, leaves=leaves), None
+        return replace(ready, data=leaves), None
 
     def refuse_range_beside(self, known: Collection[Key]) -> None:
         """Raise if only a range of this node is given and another number of its leaf is known or queried."""
@@ -338,7 +338,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         number, parts = self.number(of), []
         for ready, _ in self.rows(table):
             shares = self._shares(number, self.evidence(*number.hidden_in(ready)))
-            parts.append((shares * number.means(ready.leaves[number.leaf])).sum(axis=1))
+            parts.append((shares * number.means(ready.data[number.leaf])).sum(axis=1))
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _shares(self, number: NumberNode, evidence: Evidence) -> np.ndarray:
@@ -393,7 +393,10 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             ready = self._read(given.sure)
             found = self.evidence(ready)
         else:
-            ready = NetRows(self.net, codes, self._unseen_leaves, np.ones(1), np.zeros(1), 0)
+            ready = NetRows(
+                model=self.net, codes=codes, data=self._unseen_leaves, labels=None, weights=np.ones(1),
+                base=np.zeros(1), start=0, n_rows=1,
+            )  # fmt: skip
             found = Evidence(codes)
         for node, logs in given.likelihoods.items():
             found = found.with_factor((node,), logs)
@@ -431,7 +434,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     @cached_property
     def _unseen_leaves(self) -> list[Any]:
         """The prepared leaves of one row in which all numbers are missing."""
-        return self._read({}).leaves if self.net.stacks else []
+        return self._read({}).data if self.net.stacks else []
 
     def _read(self, sure: Mapping[Key, Any]) -> NetRows:
         """Read one row of certain values like a table."""
@@ -559,7 +562,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             sizes = [self.net.sizes[node] for node in scope]
             groups = np.ravel_multi_index(tuple(codes[:, scope].T), sizes) if scope else np.zeros(n, dtype=np.int64)
             if isinstance(own, NumberPart):
-                found |= own.drawn(self.compiled[1][place], groups, ready.leaves[place][0][0], rng)
+                found |= own.drawn(self.compiled[1][place], groups, ready.data[place][0][0], rng)
                 continue
             draw = partial(self._drawn_numbers, own.node, rng)
             found |= drawn_within(draw, groups, tests.get(own.node.key, {}))

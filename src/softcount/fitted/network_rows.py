@@ -55,7 +55,7 @@ def step_by_step(
             hidden = [place for place, node in enumerate(own.nodes) if node.key not in before]
             if hidden and isinstance(own, NumberPart):
                 shown[leaf] = np.zeros_like(factors[leaf])
-                own.score(own.hiding(ready.leaves[leaf], hidden), fitted.compiled[1][leaf], shown[leaf])
+                own.score(own.hiding(ready.data[leaf], hidden), fitted.compiled[1][leaf], shown[leaf])
         found, alone = Evidence(codes), np.zeros(ready.n_rows)
         for leaf, logs in shown.items():
             scope = net.parents_of_leaves[leaf]
@@ -123,8 +123,8 @@ def _surprises(fitted: FittedNet, ready: NetRows, usual: dict[Key, float]) -> di
             seen = ready.codes[:, number[key]] >= 0
         else:
             at = fitted.number(key)
-            own = own - at.stack.base(ready.leaves[at.leaf])
-            seen = at.stack.there(ready.leaves[at.leaf], at.want)
+            own = own - at.stack.base(ready.data[at.leaf])
+            seen = at.stack.there(ready.data[at.leaf], at.want)
         found[key] = np.where(seen, own - usual[key], 0.0)
     return found
 

@@ -216,7 +216,7 @@ def draw_start(net: Net, ready: NetRows, imagined: Imagined, rng: np.random.Gene
 def _neighbours(net: Net, ready: NetRows, codes: np.ndarray, node: int) -> np.ndarray:
     """Return (rows x features) neighbours of a node: its children, or else its parents and their other children."""
     graph, features = net.discrete, []
-    for data, scope in zip(ready.leaves, net.parents_of_leaves, strict=True):
+    for data, scope in zip(ready.data, net.parents_of_leaves, strict=True):
         if node in scope:
             values = data[0] if isinstance(data, tuple) else data
             features.append(_standardise(np.asarray(values, dtype=float).reshape(ready.n_rows, -1), ready.weights))

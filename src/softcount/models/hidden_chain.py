@@ -361,8 +361,8 @@ class PathRows(Ready, frozen=True, kw_only=True):
         """Return the prepared rows of a chunk as sequences."""
         borders = np.zeros(1, np.int64) if chunk.borders is None else chunk.borders
         weights = None if chunk.weights is None else np.ascontiguousarray(chunk.weights[borders])
-        own = {name: getattr(rows, name) for name in rows.__struct_fields__}
-        return cls(**own, borders=np.append(borders, chunk.n_rows).astype(np.int64), sequence_weights=weights)
+        borders = np.append(borders, chunk.n_rows).astype(np.int64)
+        return cls.of_rows(rows, borders=borders, sequence_weights=weights)
 
     def part(self, first: int, last: int) -> PathRows:
         """Return the sequences from `first` to before `last`."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from msgspec import Meta, Struct, field
@@ -20,7 +20,7 @@ from softcount.models.base import Assign, Model, register_model
 from softcount.models.block_stack import NumberPart, group_joined_numbers, groups_of_numbers, refuse_too_many
 from softcount.models.nodes import Node, Nodes, Params
 from softcount.models.stacks import Kernels, Stack
-from softcount.models.star import end_to_end, rows_of, stack_apart
+from softcount.models.star import Ready, joined, rows_of, stack_apart
 from softcount.networks.expected_counts import Expected, IncompleteRows
 from softcount.networks.network import Graph
 from softcount.table.chunk import Chunk
@@ -32,25 +32,16 @@ MOST_CELLS = 1 << 22
 FEWEST_ROWS = 1024
 
 
-class NetRows(Struct, frozen=True, dict=True):
-    """Some rows: codes of the discrete nodes (-1 if missing), and the data for the stacks of the leaves."""
+class NetRows(Ready, frozen=True, kw_only=True, dict=True):
+    """Prepared rows of a network: the data for the stacks of its leaves, and codes of discrete nodes, -1 if missing."""
 
     model: Net
     codes: np.ndarray
-    leaves: list[Any]
     weights: np.ndarray
     base: np.ndarray
-    start: int
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.codes)
-
-    def take(self, rows: slice) -> NetRows:
-        leaves = [rows_of(data, rows) for data in self.leaves]
-        return NetRows(
-            self.model, self.codes[rows], leaves, self.weights[rows], self.base[rows], self.start + rows.start
-        )
+    def cut(self, start: int, stop: int) -> Self:
+        return replace(super().cut(start, stop), codes=self.codes[start:stop])
 
     @cached_property
     def incomplete(self) -> IncompleteRows:
@@ -62,7 +53,7 @@ class NetRows(Struct, frozen=True, dict=True):
     def settled(self) -> list[tuple[Twofold, np.ndarray, Any]]:
         """For each leaf: statistics of rows that no parameter changes, the other rows, and their data for its stack."""
         found, net = [], self.model
-        for own, data, scope in zip(net.stacks, self.leaves, net.parents_of_leaves, strict=True):
+        for own, data, scope in zip(net.stacks, self.data, net.parents_of_leaves, strict=True):
             known = np.where(own.unsettled(data), -1, self.known(scope)).astype(np.int32)
             total = own.count_labelled(data, known, self.weights, net.configurations(scope))[own.name]
             left = np.flatnonzero(known < 0)
@@ -259,7 +250,10 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         below = np.zeros(chunk.n_rows)
         for own, data in zip(self.stacks, leaves, strict=True) if base else ():
             below = below + own.base(data)
-        return NetRows(self, self.codes(chunk), leaves, weights, below, chunk.start)
+        return NetRows(
+            model=self, codes=self.codes(chunk), data=leaves, labels=None, weights=weights, base=below,
+            start=chunk.start, n_rows=chunk.n_rows,
+        )  # fmt: skip
 
     def codes(self, chunk: Chunk) -> np.ndarray:
         """Return (rows x discrete nodes) positions of categories, -1 if hidden, missing or unseen in training."""
@@ -298,14 +292,12 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
         """Concatenate all rows, in parts of bounded size if there are leaves."""
         whole = ready[0]
         if len(ready) > 1:
-            leaves = [end_to_end(list(own)) for own in zip(*(part.leaves for part in ready), strict=True)]
-            arrays = {x: np.concatenate([getattr(part, x) for part in ready]) for x in ("codes", "weights", "base")}
-            whole = NetRows(self, leaves=leaves, start=whole.start, **arrays)
+            whole = NetRows.of_rows(joined(ready), model=self, codes=np.concatenate([part.codes for part in ready]))
         widest = sum(prod(self.sizes[place] for place in scope) for scope in self.scopes)
         step = max(FEWEST_ROWS, MOST_CELLS // widest) if widest else max(whole.n_rows, 1)
         if step >= whole.n_rows:
             return [whole]
-        return [whole.take(slice(a, min(a + step, whole.n_rows))) for a in range(0, whole.n_rows, step)]
+        return [whole.cut(a, min(a + step, whole.n_rows)) for a in range(0, whole.n_rows, step)]
 
     def compile(self, params: Params) -> tuple[list[np.ndarray], list[Any]]:
         """Return the tables of the discrete nodes, and the parameters of the leaves in the form of their stacks."""
@@ -335,9 +327,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
     def factors(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> list[np.ndarray]:
         """Return, for each leaf, (rows x configurations of its parents) log-densities without `base`."""
         found = []
-        for own, data, params, scope in zip(
-            self.stacks, ready.leaves, compiled[1], self.parents_of_leaves, strict=True
-        ):
+        for own, data, params, scope in zip(self.stacks, ready.data, compiled[1], self.parents_of_leaves, strict=True):
             scored = np.zeros((ready.n_rows, self.configurations(scope)))
             own.score(data, params, scored)
             found.append(np.where(scored < IMPOSSIBLE, -np.inf, scored) if own.clamped else scored)
@@ -393,7 +383,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 known, weights = known[there], None if weights is None else weights[there]
             totals.append(np.bincount(known, weights, prod(self.sizes[node] for node in family)))
         arrays: dict[Hashable, Twofold] = {ROOT: _end_to_end(totals)}
-        for own, data in zip(self.stacks, ready.leaves, strict=True):
+        for own, data in zip(self.stacks, ready.data, strict=True):
             groups = np.stack([ready.known(self.levels_above[node.key]) for node in own.nodes], axis=1)
             labels = np.maximum(groups, 0 if all_numbers else -1).astype(np.int32)
             arrays[own.node.key] = own.count_shown(data, labels, ready.weights)[own.name]
@@ -414,7 +404,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             silent[node] = missing & np.logical_and.reduce(below, axis=0) if below else missing
             if node in above_leaves or (missing & ~silent[node]).any():
                 return True
-        return any(np.any(own.unsettled(data)) for own, data in zip(self.stacks, ready.leaves, strict=True))
+        return any(np.any(own.unsettled(data)) for own, data in zip(self.stacks, ready.data, strict=True))
 
     def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
         compiled = self.compile(params)

@@ -57,6 +57,11 @@ class Ready(Struct, frozen=True):
     n_rows: int
     tile: int = TILE
 
+    @classmethod
+    def of_rows(cls, rows: Ready, **more: Any) -> Self:
+        """Return prepared rows with the further fields of a subclass."""
+        return cls(**{name: getattr(rows, name) for name in Ready.__struct_fields__}, **more)
+
     def tiles(self) -> Iterator[slice]:
         for a in range(0, self.n_rows, self.tile):
             yield slice(a, min(a + self.tile, self.n_rows))
