@@ -21,7 +21,7 @@ from softcount.estimators.docstrings import document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import FilePath, RandomState
 from softcount.estimators.parameters import Parameter, check_whole
-from softcount.estimators.result_frames import arrow_table, as_arrow, frame_like
+from softcount.estimators.result_frames import Frame, arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
 from softcount.evaluate.ranking import FOLDS
 from softcount.families import Categorical
@@ -418,7 +418,7 @@ class ModelAverage:
             return np.asarray(self.classes_[best])
         return np.asarray(np.array(list(first.fitted.levels[of]), dtype=object)[best])
 
-    def explain(self, X: Any) -> Any:
+    def explain(self, X: Any) -> Frame:
         """Return what each member contributes to each row.
 
         Returns

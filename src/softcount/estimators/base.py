@@ -23,7 +23,15 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words, remedy
 from softcount.estimators.repr import describe, explore
-from softcount.estimators.result_frames import arrow_table, as_frame, fill_cells, frame_like, list_kinds, schema_table
+from softcount.estimators.result_frames import (
+    Frame,
+    arrow_table,
+    as_frame,
+    fill_cells,
+    frame_like,
+    list_kinds,
+    schema_table,
+)
 from softcount.estimators.saving import save_estimator
 from softcount.evaluate.warnings import class_notes
 from softcount.files.codec import Arrays, Document
@@ -370,7 +378,7 @@ class TableEstimator(ModelEstimator):
     )
 
     @property
-    def schema_(self) -> Any:
+    def schema_(self) -> Frame:
         """A line for each column: its kind and why, its distribution, and the number of categories."""
         return self._result(schema_table(self.fitted_))
 
@@ -416,7 +424,7 @@ class TableEstimator(ModelEstimator):
         inputs.warn_of_kept(table)
         return fill_cells(X, found, [spec.key for spec in fitted.schema.fields])
 
-    def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
+    def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Frame:
         """Draw rows from the model.
 
         Parameters

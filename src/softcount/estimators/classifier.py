@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.estimators.inputs import RandomState, attribute
 from softcount.estimators.naive_bayes import ClassEstimator
 from softcount.estimators.parameters import Parameter, varied
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.evaluate.aode import AodePlan, aode_counts, merge_aode, rebase_aode, with_aode
 from softcount.evaluate.warnings import strong_pairs
 from softcount.fit import reread
@@ -97,7 +97,7 @@ class Classifier(ClassEstimator):
     )
 
     @property
-    def selection_(self) -> Any:
+    def selection_(self) -> Frame:
         """A line for each model that was tried: log-loss and accuracy on held-out rows, weight in the ensemble."""
         tried: Sequence[Any] = () if self.ensemble_ is None else self.ensemble_.tried
         lines = [{**asdict(line), "setting": str(line.setting)} for line in tried]

@@ -176,7 +176,7 @@ def wrap(text: str) -> str:
 
 def attributes_of(cls: type) -> Iterator[tuple[str, str, str]]:
     """Name, type and meaning of every attribute that a fit sets; those of a class follow those of its bases."""
-    found = {}
+    found: dict[str, tuple[str, str, str]] = {}
     for base in reversed(cls.__mro__):
         types = vars(base).get("__annotations__", {})
         for name in [*types, *vars(base)]:
@@ -185,6 +185,7 @@ def attributes_of(cls: type) -> Iterator[tuple[str, str, str]]:
                 continue
             if own is None:
                 kind, meaning = annotated(types[name])
+                meaning = meaning or found.get(name, ("", "", ""))[2]  # a class may narrow the type alone
             else:
                 made = getattr(own, "fget", None) or getattr(own, "func", None)
                 kind = types.get(name) or getattr(made, "__annotations__", {}).get("return", "Any")

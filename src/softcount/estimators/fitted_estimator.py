@@ -20,7 +20,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import report
-from softcount.estimators.result_frames import arrow_lines, arrow_table, as_arrow
+from softcount.estimators.result_frames import Frame, arrow_lines, arrow_table, as_arrow
 from softcount.evaluate.ranking import find_classes
 from softcount.evaluate.scores import match_names
 from softcount.fitted import answers
@@ -167,7 +167,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._answer(X, Fitted.score_rows)
 
     @row_by_row
-    def explain(self, X: Any, against: Any = None) -> Any:
+    def explain(self, X: Any, against: Any = None) -> Frame:
         """Return what each column adds to the log-odds of the predicted class against another one.
 
         Parameters
@@ -195,7 +195,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._result(arrow_table(found.columns(self.fitted_, inputs.make_class_array(self._class_names()))), X)
 
     @needs_all_rows
-    def augment(self, X: Any) -> Any:
+    def augment(self, X: Any) -> Frame:
         """Return every row once per class, with the expected count of the row in that class.
 
         Other programs can fit a weighted model to this table as they would to completed data.
@@ -277,7 +277,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         "Influence of each column on the classes, in nats, the largest first: see `summary`.",
     )
 
-    def summary(self, by: str = "class", X: Any = None, members: int = 3, parameters: bool = False) -> Any:
+    def summary(self, by: str = "class", X: Any = None, members: int = 3, parameters: bool = False) -> Frame:
         """Describe the classes, the influence of the columns, or both.
 
         If the classes are known, the influence of a column is how much it lowers the log-loss of held-out rows, in nats
@@ -352,7 +352,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             }
         return lines
 
-    def anomalies(self, X: Any, n: int = 10) -> Any:
+    def anomalies(self, X: Any, n: int = 10) -> Frame:
         """Return the most anomalous rows with the reasons.
 
         The score is the difference between the expected log-density and that of the row, in nats. The reasons add up to
@@ -431,7 +431,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._answer(X, anomaly_scores)
 
     @row_by_row
-    def membership_entropy(self, X: Any) -> Any:
+    def membership_entropy(self, X: Any) -> Frame:
         """Return how uncertain the class of each row is.
 
         Returns
@@ -465,7 +465,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     # -- words
 
-    def marking_words(self, key: Any = None, n: int = 10) -> Any:
+    def marking_words(self, key: Any = None, n: int = 10) -> Frame:
         """Return the characteristic words of each class.
 
         Words are ranked by `evidence`: the log-likelihood ratio, in nats, of a rate of the word in this class against a
@@ -512,7 +512,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         types += [(figure, pa.float64()) for figure in ("log_odds", "evidence", "count", "elsewhere")]
         return self._result(arrow_lines(lines, types))
 
-    def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Any:
+    def explain_words(self, X: Any, row: int = 0, against: Any = None, key: Any = None) -> Frame:
         """Return the contribution of each word of one document to the log-odds of its class.
 
         The contributions add up to the figure of the text column in `explain`. A model of text alone also takes the

@@ -20,7 +20,7 @@ from softcount.estimators.engines import path_of
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import AUTO, check_whole, varied
 from softcount.estimators.repr import SequencePages
-from softcount.estimators.result_frames import arrow_table, frame_like
+from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.other_models import open_checkpoint, remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
@@ -300,7 +300,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return {"first": self.first_, "transitions": self.transitions_, **shown}
 
     @property
-    def selection_(self) -> Any:
+    def selection_(self) -> Frame | None:
         """A line for each number of states that was tried, with its criteria; None if the number was given."""
         trials = self._fitted.selection
         if trials is None:
@@ -399,7 +399,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         weights = np.ones(len(sequences)) if sequences.weights is None else sequences.weights
         return float(weights @ np.concatenate(found)), float(weights.sum()), float(weights @ sequences.lengths)
 
-    def explain(self, X: Any, against: Any = None) -> Any:
+    def explain(self, X: Any, against: Any = None) -> Frame:
         """Return the reasons for the most probable state of each step against the second most probable one.
 
         Parameters
@@ -442,7 +442,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences, found = self._find_surprises(X)
         return _split(sequences, np.asarray(sum(found.values())))
 
-    def anomalies(self, X: Any, n: int = 10) -> Any:
+    def anomalies(self, X: Any, n: int = 10) -> Frame:
         """Return the most anomalous steps.
 
         Parameters
@@ -477,7 +477,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         inputs.warn_of_unseen(table)
         return sequences, {key: np.concatenate([part[key] for part in found]) for key in found[0]}
 
-    def forecast(self, X: Any, h: int = 1, level: float = 0.9) -> Any:
+    def forecast(self, X: Any, h: int = 1, level: float = 0.9) -> Frame:
         """Forecast the next steps of every sequence.
 
         Parameters
@@ -530,7 +530,9 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences, found = self._ask(X, lambda fitted, part: state_answers.forecast_states(fitted, part, h))
         return sequences, np.concatenate(found)
 
-    def sample(self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: RandomState = None) -> Any:
+    def sample(
+        self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: RandomState = None
+    ) -> Frame:
         """Draw sequences from the model.
 
         Parameters

@@ -31,7 +31,7 @@ from softcount.estimators.docstrings import IGNORED, SEQUENCE_WEIGHT
 from softcount.estimators.inputs import ArrayLike, RandomState, attribute
 from softcount.estimators.parameters import SETTLED, Parameter, check_whole
 from softcount.estimators.repr import SequencePages
-from softcount.estimators.result_frames import arrow_table, frame_like
+from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
 from softcount.learn.record import retry_wider
 from softcount.priors import Dirichlet
@@ -429,7 +429,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         names[:] = self.next_symbols_
         return np.asarray(names[self.predict_proba(X).argmax(axis=1)])
 
-    def explain(self, X: Any) -> Any:
+    def explain(self, X: Any) -> Frame:
         """Return how probable each known step was, and after which context.
 
         Returns

@@ -18,7 +18,7 @@ from softcount.estimators.engines import from_engine, needs_all_rows, path_of, r
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import AUTO, HALF_LIFE, Parameter
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.files.other_models import remove_checkpoint
 from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
@@ -392,7 +392,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     )
 
     @property
-    def selection_(self) -> Any:
+    def selection_(self) -> Frame | None:
         """A line for each number of components that was tried, with its criteria; None if the number was given."""
         trials = self._fitted.selection
         return None if trials is None else self._result(arrow_lines([trial.figures for trial in trials]))

@@ -22,7 +22,7 @@ from softcount.estimators.engines import answers_and_labels, from_engine, needs_
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
-from softcount.estimators.result_frames import arrow_lines
+from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.evaluate.calibrate import calibrate_on_rows
 from softcount.evaluate.logistic import fit_logistic
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, choose_threshold, find_classes, read_rate
@@ -478,7 +478,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """
         return evaluate_rows(self._score_rows(X, y, sample_weight, class_prior), self.class_prior_)
 
-    def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Any:
+    def lift(self, X: Any, y: Any, of: Any = None, parts: int = PARTS) -> Frame:
         """Rank rows by the probability of one class and count the class in parts of equal size.
 
         Parameters
@@ -598,7 +598,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     )
 
     @property
-    def reliability_(self) -> Any:
+    def reliability_(self) -> Frame:
         """Calibrated predictions on held-out rows, a line for each bin: mean probability, share of correct predictions.
 
         Raises

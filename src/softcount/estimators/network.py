@@ -21,7 +21,7 @@ from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import report
-from softcount.estimators.result_frames import arrow_table, as_arrow
+from softcount.estimators.result_frames import Frame, arrow_table, as_arrow
 from softcount.files.bif import read_network, write_network
 from softcount.fit import network as network_fit
 from softcount.fitted.decisions import BestError
@@ -730,7 +730,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def edge_strength(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, replicates: int = 100, exact: bool = False
-    ) -> Any:
+    ) -> Frame:
         """Return the confidence in each edge: the share of bootstrap samples in which the search finds it.
 
         Parameters
@@ -895,7 +895,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return inputs.compute_accuracy(self.predict(X), inputs.check_labels(X, y, self.classes_), sample_weight)
 
     @row_by_row
-    def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Any:
+    def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Frame:
         """Return what each node adds to the log-odds of the most probable category of a node.
 
         Nodes are added one after another, parents first, and each gets what it adds to those before it. The
@@ -922,7 +922,7 @@ class BayesNet(EmEstimator, TableEstimator):
         """Return how much less likely each row is than usual for the nodes that it shows."""
         return self._fitted.anomaly_scores(self._read_rows(X))
 
-    def anomalies(self, X: Any, n: int = 10) -> Any:
+    def anomalies(self, X: Any, n: int = 10) -> Frame:
         """Return the most anomalous rows.
 
         Parameters

@@ -19,6 +19,9 @@ from softcount.table.cell_values import count_decimals, format_cells
 from softcount.table.schema import MISSING, Key, labels
 from softcount.table.text_columns import without_marks
 
+Frame = Any
+"""A DataFrame of pandas or polars, or an Arrow table."""
+
 
 def arrow_table(columns: Any) -> Any:
     """An Arrow table of columns by name; those that hold words and numbers hold text."""
