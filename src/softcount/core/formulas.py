@@ -305,7 +305,6 @@ MOST_KEPT, MOST_INLINED = 1_000, 200
 
 `MOST_INLINED` is for databases that cannot compute a step once: they take minutes to plan more than a few.
 """
-
 NOWHERE = GroupNumbers(np.array([-1e250]))
 """An impossible score, whatever the weight of its block."""
 

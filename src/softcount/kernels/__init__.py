@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray
 
 WORTH_COMPILING = 2_000_000
 """Cells times passes above which compiled kernels save more than the second or so that importing Numba takes."""

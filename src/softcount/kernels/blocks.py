@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from softcount.kernels import Array
 from softcount.kernels.jit import Kernel, register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, padded, store, sum_of, where_above
 from softcount.kernels.posterior import log_lanes, multiply_rows, powers_of
@@ -16,13 +17,10 @@ from softcount.kernels.registers import add_counts, ask_ahead, put_turned
 
 TILE = 192
 """Rows per tile. An E-step on 200,000 x 16 with 16 groups took 45 ms; 61 ms with 256 rows, 49 ms with 96 rows."""
-
 CHAIN = 256
 """Number of plain additions before a sum is moved to its twofold total."""
-
 MOST_LANES = 1 << 16
 """Maximum product of groups and features for which every lane has separate sums; more would take too much memory."""
-
 FAINTEST = -640.0
 """Log of the smallest membership that counts, relative to the row's largest.
 
@@ -35,28 +33,24 @@ def fused_rows(kernel: Kernel) -> Kernel:
     compiled = fused(kernel)
 
     @wraps(kernel)
-    def called(rows: np.ndarray, *others: Any) -> Any:
+    def called(rows: Array, *others: Any) -> Any:
         return compiled(np.ascontiguousarray(rows, dtype=np.float64), *others)
 
     return cast(Kernel, called)
 
 
-def expect_products(
-    rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def expect_products(rows: Array, weights: Array | None, units: Array, eta: Array) -> tuple[Array, Array, float]:
     high, low, likelihood = _expect(rows, weights, units, eta)
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1]), likelihood
 
 
-def expect_squares(
-    rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def expect_squares(rows: Array, weights: Array | None, units: Array, eta: Array) -> tuple[Array, Array, float]:
     high, low, likelihood = _expect(rows, weights, units, eta)
     return by_column(high, rows.shape[1]), by_column(low, rows.shape[1]), likelihood
 
 
 @fused_rows
-def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) -> Any:
+def _expect(rows: Array, weights: Any, units: Array, eta: Array) -> Any:
     groups, n_features = eta.shape
     tile, features = room_for(rows.shape[1], n_features)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
@@ -98,7 +92,7 @@ def _expect(rows: np.ndarray, weights: Any, units: np.ndarray, eta: np.ndarray) 
 
 
 @register_jitable
-def folded(high: np.ndarray, low: np.ndarray, n_features: int, groups: int, lanes: int) -> Sums:
+def folded(high: Array, low: Array, n_features: int, groups: int, lanes: int) -> Sums:
     """Return sums by (feature, group), added over the lanes."""
     sums, lost = np.zeros((n_features, groups)), np.zeros((n_features, groups))
     for f in range(n_features):
@@ -121,9 +115,7 @@ def room_for(columns: int, n_features: int) -> Any:
 
 
 @register_jitable
-def put_features(
-    rows: np.ndarray, start: int, stop: int, units: np.ndarray, tile: np.ndarray, features: np.ndarray
-) -> bool:
+def put_features(rows: Array, start: int, stop: int, units: Array, tile: Array, features: Array) -> bool:
     """Write the features of rows `start` to `stop` after the first, which is 1: columns, products of columns i <= j.
 
     If `features` has only 1 + 2 * columns lines, write squares instead of all products. Return whether a cell is
@@ -154,7 +146,7 @@ def put_features(
 
 
 @register_jitable
-def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
+def shared_out(joint: Array, heavy: Array) -> float:
     """Turn a tile's log joint (groups, rows) into weighted memberships. Return its weighted log evidence."""
     zero = fill(0.0)
     likelihood = zero
@@ -168,7 +160,7 @@ def shared_out(joint: np.ndarray, heavy: np.ndarray) -> float:
 
 
 @fused_rows
-def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
+def score_products(rows: Array, units: Array, eta: Array, out: Array) -> None:
     groups, n_features = eta.shape
     tile, features = room_for(rows.shape[1], n_features)
     joint = aligned_zeros(groups * TILE).reshape(groups, TILE)
@@ -181,13 +173,13 @@ def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np
                 out[start + i, g] += joint[g, i]
 
 
-def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray) -> Sums:
+def count_products(rows: Array, memberships: Array, units: Array) -> Sums:
     high, low = _count_products(rows, memberships, units, feature_count(rows.shape[1]))
     return folded_out(high, rows.shape[1]), folded_out(low, rows.shape[1])
 
 
 @fused_rows
-def _count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray, n_features: int) -> Sums:
+def _count_products(rows: Array, memberships: Array, units: Array, n_features: int) -> Sums:
     groups = memberships.shape[1]
     tile, features = room_for(rows.shape[1], n_features)
     size = n_features * groups
@@ -205,9 +197,7 @@ def _count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray
 
 
 @fused_rows
-def score_centred(
-    rows: np.ndarray, scales: np.ndarray, centres: np.ndarray, roots: np.ndarray, constants: np.ndarray, out: np.ndarray
-) -> None:
+def score_centred(rows: Array, scales: Array, centres: Array, roots: Array, constants: Array, out: Array) -> None:
     columns = rows.shape[1]
     tile = aligned_zeros(padded(columns) * TILE).reshape(padded(columns), TILE)
     moved = aligned_zeros(columns * TILE).reshape(columns, TILE)
@@ -230,7 +220,7 @@ def score_centred(
 
 
 @register_jitable
-def put_moved(tile: np.ndarray, centre: np.ndarray, scales: np.ndarray, rest: np.ndarray, moved: np.ndarray) -> None:
+def put_moved(tile: Array, centre: Array, scales: Array, rest: Array, moved: Array) -> None:
     """Write (x - centre) * scale - rest of every column to `moved`."""
     for j in range(tile.shape[0]):
         at, scale, less = fill(centre[j]), fill(scales[j]), fill(rest[j])
@@ -238,15 +228,13 @@ def put_moved(tile: np.ndarray, centre: np.ndarray, scales: np.ndarray, rest: np
             store(moved, i, (load(tile, i) - at) * scale - less)
 
 
-def count_centred(
-    rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
-) -> Sums:
+def count_centred(rows: Array, memberships: Array, centres: Array, anchors: Array, scales: Array) -> Sums:
     high, low = _count_centred(rows, memberships, centres, scales)
     return anchored(high, low, centres, anchors, scales)
 
 
 @fused_rows
-def _count_centred(rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Sums:
+def _count_centred(rows: Array, memberships: Array, centres: Array, scales: Array) -> Sums:
     groups, columns = centres.shape
     wide = columns + 1
     size = padded(wide * wide)
@@ -279,8 +267,8 @@ PATTERN_TILE = 64
 
 @fused_rows
 def score_patterns(
-    rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    rows: Array, starts: Array, scales: Array, centres: Array, covariances: Array
+) -> tuple[Array, Array]:
     groups, columns = centres.shape[0], rows.shape[1]
     distances = np.zeros((rows.shape[0], groups))
     dets = np.zeros((starts.size - 1, groups))
@@ -301,7 +289,7 @@ def score_patterns(
 
 
 @register_jitable
-def put_order(row: np.ndarray, order: np.ndarray) -> int:
+def put_order(row: Array, order: Array) -> int:
     """Order the columns with observed ones first. Return the number of observed columns."""
     there, holes = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
     order[: there.size], order[there.size :] = there, holes
@@ -309,7 +297,7 @@ def put_order(row: np.ndarray, order: np.ndarray) -> int:
 
 
 @register_jitable
-def put_root(covariance: np.ndarray, order: np.ndarray, seen: int, room: int, root: np.ndarray) -> float:
+def put_root(covariance: Array, order: Array, seen: int, room: int, root: Array) -> float:
     """Factor the covariance of the first `seen` of `room` columns.
 
     `root` gets the rows of the upper Cholesky factor, then the conditional covariance of the other columns. Return the
@@ -335,9 +323,7 @@ def put_root(covariance: np.ndarray, order: np.ndarray, seen: int, room: int, ro
 
 
 @register_jitable
-def put_pattern_turned(
-    rows: np.ndarray, there: np.ndarray, scales: np.ndarray, centre: np.ndarray, turned: np.ndarray
-) -> None:
+def put_pattern_turned(rows: Array, there: Array, scales: Array, centre: Array, turned: Array) -> None:
     """Write the observed columns minus the group's mean, one line of memory per column."""
     for j in range(there.size):
         column = there[j]
@@ -346,7 +332,7 @@ def put_pattern_turned(
 
 
 @register_jitable
-def turn(root: np.ndarray, seen: int, room: int, turned: np.ndarray) -> None:
+def turn(root: Array, seen: int, room: int, turned: Array) -> None:
     """Solve for the observed columns, in place.
 
     The rest of `room` becomes minus the difference of its conditional mean from the group's mean.
@@ -363,12 +349,7 @@ def turn(root: np.ndarray, seen: int, room: int, turned: np.ndarray) -> None:
 
 
 def count_patterns(
-    rows: np.ndarray,
-    starts: np.ndarray,
-    memberships: np.ndarray,
-    units: np.ndarray,
-    centres: np.ndarray,
-    covariances: np.ndarray,
+    rows: Array, starts: Array, memberships: Array, units: Array, centres: Array, covariances: Array
 ) -> Sums:
     high, low = _count_patterns(rows, starts, memberships, units, centres, covariances)
     high, low = (np.triu(part) + np.triu(part, 1).swapaxes(1, 2) for part in (high, low))
@@ -377,12 +358,7 @@ def count_patterns(
 
 @fused_rows
 def _count_patterns(
-    rows: np.ndarray,
-    starts: np.ndarray,
-    memberships: np.ndarray,
-    units: np.ndarray,
-    centres: np.ndarray,
-    covariances: np.ndarray,
+    rows: Array, starts: Array, memberships: Array, units: Array, centres: Array, covariances: Array
 ) -> Sums:
     groups, columns = centres.shape[0], rows.shape[1]
     size, shape = groups * (columns + 1) ** 2, (groups, columns + 1, columns + 1)

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.kernels import Array
 from softcount.kernels.jit import jit, register_jitable
 from softcount.kernels.lanes import fused
 from softcount.kernels.nearest import Goal, MovedCentres, State
-from softcount.kernels.registers import add_row, apart, dot_rows, nearest_in_block, nearest_of_all
+from softcount.kernels.registers import add_row, apart, dot_rows, nearest_centres
 
 BLOCKED = True
 """Whether this kernel takes centres in blocks and keeps bounds."""
-
 BATCH = 256
 """Rows compared with the centres together: 32 columns of float32 fill most of the first-level cache."""
 
@@ -31,33 +31,33 @@ BATCH = 256
 class BatchRoom(NamedTuple):
     """Memory for a batch: its rows, the queue and the results of each block, and the best centres so far."""
 
-    queued: np.ndarray
-    places: np.ndarray
-    length: np.ndarray
-    least: np.ndarray
-    following: np.ndarray
-    which: np.ndarray
-    best: np.ndarray
-    runner: np.ndarray
-    choice: np.ndarray
-    doubt: np.ndarray
-    own: np.ndarray
-    squares: np.ndarray
-    moved: np.ndarray
-    before: np.ndarray
+    queued: Array
+    places: Array
+    length: Array
+    least: Array
+    following: Array
+    which: Array
+    best: Array
+    runner: Array
+    choice: Array
+    doubt: Array
+    own: Array
+    squares: Array
+    moved: Array
+    before: Array
 
 
 class CentreSums(NamedTuple):
     """Sums, weights and numbers of rows that centres gained. `fall` (one element) is the decrease of the cost."""
 
-    sums: np.ndarray
-    mass: np.ndarray
-    members: np.ndarray
-    fall: np.ndarray
+    sums: Array
+    mass: Array
+    members: Array
+    fall: Array
 
 
 @fused
-def advance(rows: np.ndarray, state: State, goal: Goal) -> MovedCentres:
+def advance(rows: Array, state: State, goal: Goal) -> MovedCentres:
     """Give every row the label of its nearest centre, the same as `nearest.advance`. Return the changes."""
     count, columns = goal.centres.shape
     tally = CentreSums(np.zeros((count, columns)), np.zeros(count), np.zeros(count, np.int64), np.zeros(1))
@@ -66,7 +66,7 @@ def advance(rows: np.ndarray, state: State, goal: Goal) -> MovedCentres:
 
 
 @register_jitable
-def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
+def sweep(rows: Array, state: Any, goal: Any, tally: Any) -> int:
     """Compare every row with every centre, without bounds. Return the number of changed labels."""
     desk = desk_of(goal)
     batch = np.empty(BATCH, np.int64)
@@ -76,7 +76,8 @@ def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
         for p in range(BATCH):
             batch[p] = min(start + p, stop - 1)
         for at in range(0, stop - start, goal.packed.shape[2]):
-            nearest_of_all(rows, batch, at, goal.packed, (desk.best, desk.runner, desk.which[0]))
+            out = (desk.best, desk.runner, desk.which[0])
+            nearest_centres(rows, batch, at, goal.packed, out, 0, goal.packed.shape[0])
         moved = 0
         for p in range(stop - start):
             i, after = batch[p], np.int64(desk.which[0, p])
@@ -94,7 +95,7 @@ def sweep(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
 
 
 @register_jitable
-def watch(rows: np.ndarray, state: Any, goal: Any, tally: Any) -> int:
+def watch(rows: Array, state: Any, goal: Any, tally: Any) -> int:
     """Compare the rows that their bounds do not settle. Return the number of changed labels."""
     desk = desk_of(goal)
     batch = np.empty(BATCH, np.int64)
@@ -138,7 +139,7 @@ def is_settled(state: Any, goal: Any, i: int) -> bool:
 
 
 @register_jitable
-def look_again(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray, tally: Any) -> int:
+def look_again(rows: Array, state: Any, goal: Any, desk: Any, batch: Array, tally: Any) -> int:
     """Assign labels to a batch of rows. Return the number of changed labels."""
     queue(rows, state, goal, desk, batch)
     search(rows, goal, desk)
@@ -149,7 +150,7 @@ def look_again(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.nda
 
 
 @register_jitable
-def queue(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
+def queue(rows: Array, state: Any, goal: Any, desk: Any, batch: Array) -> None:
     """Recompute each row's distance to its own centre, and queue the row for the blocks that may hold a nearer one."""
     columns, width = rows.shape[1], goal.packed.shape[2]
     desk.length[:] = 0
@@ -175,7 +176,7 @@ def queue(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray)
 
 
 @register_jitable
-def search(rows: np.ndarray, goal: Any, desk: Any) -> None:
+def search(rows: Array, goal: Any, desk: Any) -> None:
     """Compare every block with the rows in its queue. Keep the two lowest scores of each row."""
     width = goal.packed.shape[2]
     for g in range(goal.packed.shape[0]):
@@ -185,18 +186,18 @@ def search(rows: np.ndarray, goal: Any, desk: Any) -> None:
         desk.queued[g, length : length + width] = desk.queued[g, length - 1]
         out = (desk.least[g], desk.following[g], desk.which[g])
         for at in range(0, length, width):
-            nearest_in_block(rows, desk.queued[g], at, goal.packed, out, g)
+            nearest_centres(rows, desk.queued[g], at, goal.packed, out, g, g + 1)
         for at in range(length):
             # Without a branch: which score is lower is unpredictable, and a misprediction cost 10 ns per row and block.
             p = desk.places[g, at]
             least, best = desk.least[g, at], desk.best[p]
             desk.runner[p] = min(min(desk.runner[p], desk.following[g, at]), max(least, best))
             desk.best[p] = min(least, best)
-            desk.choice[p] = g * width + desk.which[g, at] if least < best else desk.choice[p]
+            desk.choice[p] = desk.which[g, at] if least < best else desk.choice[p]
 
 
 @register_jitable
-def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray) -> int:
+def settle(rows: Array, state: Any, goal: Any, desk: Any, batch: Array) -> int:
     """Set the label and the upper bound of each row. List the rows that changed and return their number."""
     changed = 0
     for p in range(len(batch)):
@@ -223,7 +224,7 @@ def settle(rows: np.ndarray, state: Any, goal: Any, desk: Any, batch: np.ndarray
 
 
 @jit(error_model="numpy")
-def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndarray) -> Any:
+def first_nearest(rows: Array, i: int, across: Array, squares: Array) -> Any:
     """Return the nearest centre by squared differences added column by column; the first one if several are equal.
 
     Compiled without fusing products and sums, because the plain kernel must give bit-for-bit identical results.
@@ -238,7 +239,7 @@ def first_nearest(rows: np.ndarray, i: int, across: np.ndarray, squares: np.ndar
 
 
 @register_jitable
-def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed: int) -> None:
+def move(rows: Array, state: Any, goal: Any, desk: Any, tally: Any, changed: int) -> None:
     """Move the listed rows from the sums of one centre to those of another.
 
     One call handles all rows: a call with this many arrays counts references to each, which takes 300 ns, more than a
@@ -262,26 +263,25 @@ def move(rows: np.ndarray, state: Any, goal: Any, desk: Any, tally: Any, changed
 
 
 @register_jitable
-def remember(state: Any, goal: Any, desk: Any, batch: np.ndarray) -> None:
+def remember(state: Any, goal: Any, desk: Any, batch: Array) -> None:
     """Write the lower bounds of the examined blocks. A row's own centre is excluded from the bound of its block."""
-    width = goal.packed.shape[2]
     for g in range(goal.packed.shape[0]):
         for at in range(desk.length[g]):
             p = desk.places[g, at]
             i = batch[p]
-            is_own = g * width + desk.which[g, at] == state.labels[i]
+            is_own = desk.which[g, at] == state.labels[i]
             score = float(desk.following[g, at] if is_own else desk.least[g, at])
             lower = math.sqrt(max(float(state.norms[i]) + 2.0 * score - desk.doubt[p], 0.0))
             state.margins[i, g] = (lower + goal.block_drift[g]) * (1.0 - goal.tiny)
 
 
-def row_hashes(rows: np.ndarray) -> np.ndarray:
+def row_hashes(rows: Array) -> Array:
     """Return a hash per row that depends only on its cells, equal to that of `nearest.row_hashes`."""
     return hash_bits(np.ascontiguousarray(rows, np.float64).view(np.uint64))
 
 
 @jit()
-def hash_bits(bits: np.ndarray) -> np.ndarray:
+def hash_bits(bits: Array) -> Array:
     """Return the sum of the mixed bits of every row's cells. Zeros of either sign add nothing."""
     out = np.zeros(bits.shape[0], np.uint64)
     for i in range(bits.shape[0]):
@@ -295,7 +295,7 @@ def hash_bits(bits: np.ndarray) -> np.ndarray:
 
 
 @fused
-def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def spread(rows: Array, labels: Array, centres: Array) -> Array:
     out = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         out[i] = apart(rows, i, centres, labels[i], rows.shape[1])
@@ -303,7 +303,7 @@ def spread(rows: np.ndarray, labels: np.ndarray, centres: np.ndarray) -> np.ndar
 
 
 @fused
-def recount(rows: np.ndarray, state: State, centres: np.ndarray) -> MovedCentres:
+def recount(rows: Array, state: State, centres: Array) -> MovedCentres:
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     for i in range(rows.shape[0]):
         label = state.labels[i]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.kernels import Array
 from softcount.kernels.jit import jit, register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, store_part
 from softcount.kernels.posterior import put_posterior
@@ -14,16 +15,14 @@ from softcount.kernels.registers import put_turned
 
 PAIR_CELLS = 4096
 """Columns are paired if all pair tables together have at most this number of cells; larger tables exceed the cache."""
-
 CHAIN = 4096
 """Rows added to a table of plain sums before it is added to the total."""
-
 TILE = 64
 """Rows whose scores are computed before they are written: a read next to a recent masked store stalls."""
 
 
 @register_jitable
-def pairs_of(sizes: np.ndarray) -> np.ndarray:
+def pairs_of(sizes: Array) -> Array:
     """Return the start of each pair of neighbouring columns in a table of pairs, then its size.
 
     A last odd column is alone.
@@ -36,13 +35,13 @@ def pairs_of(sizes: np.ndarray) -> np.ndarray:
 
 
 @register_jitable
-def paired_cell(codes: np.ndarray, row: int, k: int, starts: np.ndarray, sizes: np.ndarray) -> int:
+def paired_cell(codes: Array, row: int, k: int, starts: Array, sizes: Array) -> int:
     """Return the cell of pair k that a row falls in."""
     return int(starts[k] + codes[row, 2 * k] * sizes[2 * k + 1] + codes[row, 2 * k + 1])
 
 
 @fused
-def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def score_codes(codes: Array, offsets: Array, table: Array, out: Array) -> None:
     sizes = np.diff(np.append(offsets, table.shape[0]))
     starts, groups = pairs_of(sizes), out.shape[1]
     held = aligned_zeros(TILE * WIDTH).reshape(TILE, WIDTH)
@@ -59,9 +58,7 @@ def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: 
 
 
 @fused
-def posterior_codes(
-    codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, log_shares: np.ndarray, out: np.ndarray
-) -> np.ndarray:
+def posterior_codes(codes: Array, offsets: Array, table: Array, log_shares: Array, out: Array) -> Array:
     rows, groups = out.shape
     sizes = np.diff(np.append(offsets, table.shape[0]))
     starts = pairs_of(sizes)
@@ -80,14 +77,7 @@ def posterior_codes(
 
 @register_jitable
 def hold_scores(
-    codes: np.ndarray,
-    offsets: np.ndarray,
-    table: np.ndarray,
-    starts: np.ndarray,
-    sizes: np.ndarray,
-    pairs: np.ndarray,
-    g: int,
-    held: np.ndarray,
+    codes: Array, offsets: Array, table: Array, starts: Array, sizes: Array, pairs: Array, g: int, held: Array
 ) -> None:
     """Write the scores of up to TILE rows under eight groups from `g` to `held`.
 
@@ -109,7 +99,7 @@ def hold_scores(
 
 
 @register_jitable
-def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts: np.ndarray, g: int) -> np.ndarray:
+def pair_table(table: Array, offsets: Array, sizes: Array, starts: Array, g: int) -> Array:
     """Return, for eight groups from `g`, the sum of two columns' table rows for every pair of codes.
 
     The table is empty if there are too many pairs or only one column.
@@ -134,8 +124,8 @@ def pair_table(table: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, starts
 
 
 def count_codes_labelled(
-    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, n_cells: int, n_groups: int
-) -> np.ndarray:
+    codes: Array, offsets: Array, labels: Array, weights: Array | None, n_cells: int, n_groups: int
+) -> Array:
     check_labels(labels, n_groups)
     # Without weights, int32 is exact: a call never has 2^31 rows.
     sums = np.zeros((n_groups, n_cells), np.int32 if weights is None else np.float64)
@@ -143,9 +133,7 @@ def count_codes_labelled(
 
 
 @fused
-def _count_labelled(
-    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, sums: np.ndarray
-) -> np.ndarray:
+def _count_labelled(codes: Array, offsets: Array, labels: Array, weights: Any, sums: Array) -> Array:
     total = np.zeros(sums.shape)
     step = max(CHAIN, sums.shape[1], codes.shape[0] if weights is None else 0)
     for start in range(0, codes.shape[0], step):
@@ -157,9 +145,7 @@ def _count_labelled(
 
 
 @register_jitable
-def tally(
-    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: Any, n_cells: int, sums: np.ndarray
-) -> None:
+def tally(codes: Array, offsets: Array, labels: Array, weights: Any, n_cells: int, sums: Array) -> None:
     """Add rows to `sums` (groups, cells), one cell per column."""
     rows, columns = codes.shape
     for i in range(rows):
@@ -172,7 +158,7 @@ def tally(
 
 
 @fused
-def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+def count_codes_soft(codes: Array, offsets: Array, memberships: Array, n_cells: int) -> Array:
     n_groups = memberships.shape[1]
     sizes = np.diff(np.append(offsets, n_cells))
     starts = pairs_of(sizes)
@@ -198,14 +184,7 @@ def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.nda
 
 @register_jitable
 def gather(
-    codes: np.ndarray,
-    offsets: np.ndarray,
-    starts: np.ndarray,
-    sizes: np.ndarray,
-    memberships: np.ndarray,
-    g: int,
-    paired: bool,
-    sums: np.ndarray,
+    codes: Array, offsets: Array, starts: Array, sizes: Array, memberships: Array, g: int, paired: bool, sums: Array
 ) -> None:
     """Add the memberships of eight groups from `g` to the cells of each row, one per column or per pair of columns."""
     rows, columns = codes.shape
@@ -225,12 +204,12 @@ def gather(
 
 
 @register_jitable
-def add_at(sums: np.ndarray, at: int, value: Any) -> None:
+def add_at(sums: Array, at: int, value: Any) -> None:
     store(sums, at, load(sums, at) + value)
 
 
 @register_jitable
-def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total: np.ndarray) -> None:
+def margin_pairs(sums: Array, offsets: Array, sizes: Array, total: Array) -> None:
     """Add both columns' marginal sums of every pair for eight groups to the total, and reset `sums` to zero."""
     at = 0
     for j in range(0, sizes.size, 2):
@@ -248,7 +227,7 @@ def margin_pairs(sums: np.ndarray, offsets: np.ndarray, sizes: np.ndarray, total
 
 
 @fused
-def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def score_bags(indptr: Array, ids: Array, counts: Array, table: Array, out: Array) -> None:
     groups = out.shape[1]
     sums = np.empty(groups)
     for i in range(out.shape[0]):
@@ -262,9 +241,7 @@ def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: n
 
 
 @fused
-def count_bags_soft(
-    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
-) -> np.ndarray:
+def count_bags_soft(indptr: Array, ids: Array, counts: Array, memberships: Array, width: int) -> Array:
     groups = memberships.shape[1]
     out = np.zeros((width, groups))
     for i in range(memberships.shape[0]):
@@ -276,21 +253,14 @@ def count_bags_soft(
 
 
 def count_bags_labelled(
-    indptr: np.ndarray,
-    ids: np.ndarray,
-    counts: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    out: np.ndarray,
+    indptr: Array, ids: Array, counts: Array, labels: Array, weights: Array | None, out: Array
 ) -> None:
     check_labels(labels, out.shape[1])
     _count_labelled_bags(indptr, ids, counts, labels, weights, out)
 
 
 @fused
-def _count_labelled_bags(
-    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, labels: np.ndarray, weights: Any, out: np.ndarray
-) -> None:
+def _count_labelled_bags(indptr: Array, ids: Array, counts: Array, labels: Array, weights: Any, out: Array) -> None:
     for i in range(labels.size):
         if labels[i] < 0:
             continue
@@ -307,7 +277,7 @@ TABLES = 4
 
 
 @jit()
-def count_neighbours(codes: np.ndarray, base: int) -> np.ndarray:
+def count_neighbours(codes: Array, base: int) -> Array:
     """Count pairs of consecutive codes as (lanes x pairs), ignoring the borders of sequences."""
     tables = np.zeros((TABLES, base * base), np.int64)
     n = len(codes)
@@ -328,9 +298,7 @@ def count_neighbours(codes: np.ndarray, base: int) -> np.ndarray:
 
 
 @jit()
-def count_neighbours_weighted(
-    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, base: int
-) -> tuple[np.ndarray, np.ndarray]:
+def count_neighbours_weighted(codes: Array, starts: Array, weights: Array, base: int) -> tuple[Array, Array]:
     """Return weighted counts of codes, and of pairs within each sequence."""
     alone, pairs = np.zeros(base), np.zeros((base, base))
     for which in range(len(weights)):

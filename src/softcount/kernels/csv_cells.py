@@ -8,6 +8,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
+from softcount.kernels import Array
 from softcount.kernels.jit import instruction, jit
 from softcount.kernels.lanes import DOUBLE, INT64, call_llvm, spread
 from softcount.kernels.tokenise import (
@@ -47,7 +48,7 @@ def pack(builder: Any, values: Any, index: Any, low: Any, last: Any, codes: Any)
     return builder.zext(builder.bitcast(outside, ir.IntType(ABREAST)), INT64)
 
 
-def recode_run(values: np.ndarray, low: int, size: int, codes: np.ndarray) -> bool:
+def recode_run(values: Array, low: int, size: int, codes: Array) -> bool:
     """Write the codes 1 .. size of the values. Return False if a value is outside `low .. low + size - 1`.
 
     A single flat loop without a table lookup, as fast as reading memory.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.kernels import Array
 from softcount.kernels.jit import register_jitable
 from softcount.kernels.lanes import (
     WIDTH,
@@ -31,7 +32,7 @@ NOTHING = 1e-300
 
 
 @register_jitable
-def read_row(scores: np.ndarray, row: int, out: np.ndarray, at: int, beyond: float) -> float:
+def read_row(scores: Array, row: int, out: Array, at: int, beyond: float) -> float:
     """Copy a row into whole registers, filled up with `beyond`. Return its largest entry."""
     states = scores.shape[1]
     top = fill(-np.inf)
@@ -43,7 +44,7 @@ def read_row(scores: np.ndarray, row: int, out: np.ndarray, at: int, beyond: flo
 
 
 @register_jitable
-def write_row(scores: np.ndarray, row: int, values: np.ndarray, at: int, factor: float) -> None:
+def write_row(scores: Array, row: int, values: Array, at: int, factor: float) -> None:
     """Copy whole registers, times a factor, to a row."""
     states = scores.shape[1]
     for g in range(0, states, WIDTH):
@@ -51,7 +52,7 @@ def write_row(scores: np.ndarray, row: int, values: np.ndarray, at: int, factor:
 
 
 @register_jitable
-def row_times(shares: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
+def row_times(shares: Array, at: int, states: int, table: Array, base: int, g: int) -> Any:
     """Return eight entries of a row times a square table.
 
     Four sums are computed in parallel, because in a single sum each addition would wait for the previous one.
@@ -69,7 +70,7 @@ def row_times(shares: np.ndarray, at: int, states: int, table: np.ndarray, base:
 
 
 @register_jitable
-def log_row_times(logs: np.ndarray, at: int, states: int, table: np.ndarray, base: int, g: int) -> Any:
+def log_row_times(logs: Array, at: int, states: int, table: Array, base: int, g: int) -> Any:
     """Return the logarithms of eight entries of a row times a square table, from logarithms.
 
     Each sum is computed relative to its largest term, so that no term is lost.
@@ -98,9 +99,7 @@ CALM = 32
 
 
 @fused
-def filter_single(
-    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, logged: bool, step_logs: np.ndarray
-) -> None:
+def filter_single(scores: Array, borders: Array, table: Array, logged: bool, step_logs: Array) -> None:
     """Turn scores into state probabilities given the steps so far; if `logged`, into their logarithms.
 
     `step_logs` gets the log-probability of each step given those before.
@@ -116,8 +115,8 @@ def filter_single(
 
 @fused
 def expect_single(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logged: bool, logs: np.ndarray,
-    sums: Any,
+    scores: Array, borders: Array, weights: Array, table: Array, logged: bool, logs: Array,
+    sums: Any
 ) -> None:  # fmt: skip
     """Run forward, then backward, one sequence after the other, so that short ones stay in the cache.
 
@@ -156,9 +155,7 @@ def expect_single(
 
 
 @register_jitable
-def _forward_tile(
-    scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, logged: bool, held: Any
-) -> float:
+def _forward_tile(scores: Array, start: int, stop: int, begins: bool, table: Array, logged: bool, held: Any) -> float:
     """Run some forward steps of a sequence. Return the log-likelihood of these steps.
 
     The row before the first step is at the start of `rows`, which holds the last row at the end.
@@ -175,8 +172,8 @@ def _forward_tile(
 
 @register_jitable
 def _forward_scaled(
-    scores: np.ndarray, start: int, stop: int, begins: bool, table: np.ndarray, rows: np.ndarray, sizes: np.ndarray,
-    step_logs: np.ndarray,
+    scores: Array, start: int, stop: int, begins: bool, table: Array, rows: Array, sizes: Array,
+    step_logs: Array
 ) -> float:  # fmt: skip
     """Run some forward steps, each scaled to probabilities that sum to one.
 
@@ -216,7 +213,7 @@ def _forward_scaled(
 
 
 @register_jitable
-def _forward_log(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray) -> float:
+def _forward_log(scores: Array, t: int, begins: bool, table: Array, rows: Array) -> float:
     """Run one forward step in logarithms. Return the log-probability of the step.
 
     `rows` holds the previous row, then this one.
@@ -241,7 +238,7 @@ def _forward_log(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, ro
 
 
 @register_jitable
-def _backward_scaled(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
+def _backward_scaled(scores: Array, start: int, stop: int, ends: bool, table: Array, held: Any) -> None:
     """Run some backward steps of a sequence.
 
     `pairs` accumulates the expected transitions before multiplication by the table. `ahead` holds the row of the next
@@ -281,7 +278,7 @@ def _backward_scaled(scores: np.ndarray, start: int, stop: int, ends: bool, tabl
 
 
 @register_jitable
-def _backward_logs(scores: np.ndarray, start: int, stop: int, ends: bool, table: np.ndarray, held: Any) -> None:
+def _backward_logs(scores: Array, start: int, stop: int, ends: bool, table: Array, held: Any) -> None:
     """Run some backward steps of a sequence in logarithms. `pairs` accumulates the expected transitions."""
     rows, pairs, ahead, weight = held
     states = scores.shape[1]
@@ -294,7 +291,7 @@ def _backward_logs(scores: np.ndarray, start: int, stop: int, ends: bool, table:
 
 
 @register_jitable
-def _backward_log(rows: np.ndarray, ends: bool, table: np.ndarray, pairs: np.ndarray, ahead: np.ndarray) -> None:
+def _backward_log(rows: Array, ends: bool, table: Array, pairs: Array, ahead: Array) -> None:
     """Run one backward step in logarithms. `ahead` holds the row of the next step, then this one."""
     room = states = table.shape[1]
     if ends:
@@ -321,7 +318,7 @@ MOST_ROOM = 1 << 18
 """Maximum number of values per array for eight sequences: 2 MB."""
 
 
-def group_sequences(borders: np.ndarray, states: int) -> np.ndarray | None:
+def group_sequences(borders: Array, states: int) -> Array | None:
     """Return (groups x 8) numbers of sequences of similar length, -1 for padding; None if they are few or too long."""
     lengths = np.diff(borders)
     if len(lengths) < WIDTH // 2 or lengths.max() * states * WIDTH > MOST_ROOM:
@@ -333,7 +330,7 @@ def group_sequences(borders: np.ndarray, states: int) -> np.ndarray | None:
 
 
 @register_jitable
-def begin_group(group: np.ndarray, borders: np.ndarray, weights: np.ndarray, sides: Any) -> int:
+def begin_group(group: Array, borders: Array, weights: Array, sides: Any) -> int:
     """Set first rows, lengths and weights of a group's sequences per lane.
 
     Return the number of steps of the longest.
@@ -350,7 +347,7 @@ def begin_group(group: np.ndarray, borders: np.ndarray, weights: np.ndarray, sid
 
 
 @register_jitable
-def gather_scores(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, out: np.ndarray) -> None:
+def gather_scores(scores: Array, starts: Array, lengths: Array, steps: int, out: Array) -> None:
     """Copy all scores of a group as (steps, states, lanes), with zeros after the end of a sequence.
 
     All steps are copied before any is read: a read of a register that was just written element by element stalls.
@@ -370,9 +367,7 @@ def gather_scores(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, s
 
 
 @fused
-def expect_lanes(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, table: np.ndarray, logs: np.ndarray, sums: Any
-) -> None:
+def expect_lanes(scores: Array, borders: Array, weights: Array, table: Array, logs: Array, sums: Any) -> None:
     """Run forward and backward, one group of eight sequences after the other."""
     firsts, nexts, groups = sums
     states = scores.shape[1]
@@ -405,9 +400,7 @@ def expect_lanes(
 
 
 @register_jitable
-def _forward_lanes(
-    t: int, table: np.ndarray, lengths: np.ndarray, log_sums: np.ndarray, alpha: np.ndarray, shown: np.ndarray
-) -> None:
+def _forward_lanes(t: int, table: Array, lengths: Array, log_sums: Array, alpha: Array, shown: Array) -> None:
     """Run one forward step.
 
     `alpha` holds the state probabilities so far. `shown` holds the densities of the step, with the same scaling.
@@ -442,9 +435,7 @@ def _forward_lanes(
 
 
 @register_jitable
-def _backward_lanes(
-    t: int, table: np.ndarray, lengths: np.ndarray, shown: np.ndarray, beta: np.ndarray, at: int
-) -> None:
+def _backward_lanes(t: int, table: Array, lengths: Array, shown: Array, beta: Array, at: int) -> None:
     """Run one backward step: `beta` at `at` gets the densities of the later steps given each state.
 
     `shown` of the next step becomes the densities of that step and all later ones. `beta` is 1 at the end of a
@@ -468,9 +459,7 @@ def _backward_lanes(
 
 
 @register_jitable
-def _add_pairs_lanes(
-    nexts: np.ndarray, table: np.ndarray, alpha: np.ndarray, shown: np.ndarray, heavy: np.ndarray, span: Any
-) -> None:
+def _add_pairs_lanes(nexts: Array, table: Array, alpha: Array, shown: Array, heavy: Array, span: Any) -> None:
     """Add the expected transitions of the steps in `span`."""
     states = len(table)
     step, weight = states * WIDTH, load(heavy, 0)
@@ -497,7 +486,7 @@ def _add_pairs_lanes(
 
 
 @register_jitable
-def _smooth_lanes(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start: int, stop: int, states: int) -> None:
+def _smooth_lanes(alpha: Array, beta: Array, heavy: Array, start: int, stop: int, states: int) -> None:
     step, weight = states * WIDTH, load(heavy, 0)
     for t in range(start, stop):
         for k in range(states):
@@ -513,7 +502,7 @@ def _smooth_lanes(alpha: np.ndarray, beta: np.ndarray, heavy: np.ndarray, start:
 
 
 @register_jitable
-def _write_lanes(scores: np.ndarray, starts: np.ndarray, lengths: np.ndarray, steps: int, alpha: np.ndarray) -> None:
+def _write_lanes(scores: Array, starts: Array, lengths: Array, steps: int, alpha: Array) -> None:
     states = scores.shape[1]
     for t in range(steps):
         for lane in range(WIDTH):

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from softcount.core.special import log_of
-from softcount.kernels import forward_backward
+from softcount.kernels import Array, forward_backward
 from softcount.kernels.jit import register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, larger, largest_of, load, store, where_above
 from softcount.kernels.posterior import SCRATCH
@@ -15,9 +15,7 @@ from softcount.kernels.reference_paths import PathCounts
 
 
 @fused
-def viterbi_single(
-    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray
-) -> None:
+def viterbi_single(scores: Array, borders: Array, table: Array, path: Array, logs: Array) -> None:
     """Find the most probable paths: maximise forward, then trace back. The backward pass recomputes the sums."""
     states, room = scores.shape[1], table.shape[1]
     tile = max(SCRATCH // room, 1)
@@ -44,7 +42,7 @@ def viterbi_single(
 
 
 @register_jitable
-def _viterbi_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, rows: np.ndarray, at: int) -> float:
+def _viterbi_step(scores: Array, t: int, begins: bool, table: Array, rows: Array, at: int) -> float:
     states, room = scores.shape[1], table.shape[1]
     peak = forward_backward.read_row(scores, t, rows, at, -inf)
     if not begins:
@@ -66,9 +64,7 @@ def _viterbi_step(scores: np.ndarray, t: int, begins: bool, table: np.ndarray, r
 
 
 @fused
-def viterbi_lanes(
-    scores: np.ndarray, borders: np.ndarray, table: np.ndarray, path: np.ndarray, logs: np.ndarray, groups: np.ndarray
-) -> None:
+def viterbi_lanes(scores: Array, borders: Array, table: Array, path: Array, logs: Array, groups: Array) -> None:
     """Find the most probable paths of eight sequences at a time, one per lane."""
     states = scores.shape[1]
     lengths, heavy, log_sums = aligned_zeros(WIDTH), aligned_zeros(WIDTH), aligned_zeros(WIDTH)
@@ -89,7 +85,7 @@ def viterbi_lanes(
 
 
 @register_jitable
-def _viterbi_step_lanes(t: int, table: np.ndarray, lengths: np.ndarray, log_sums: np.ndarray, best: np.ndarray) -> None:
+def _viterbi_step_lanes(t: int, table: Array, lengths: Array, log_sums: Array, best: Array) -> None:
     states = len(table)
     at = t * states * WIDTH
     before = at - states * WIDTH
@@ -113,7 +109,7 @@ def _viterbi_step_lanes(t: int, table: np.ndarray, lengths: np.ndarray, log_sums
 
 
 @register_jitable
-def _trace(best: np.ndarray, table: np.ndarray, starts: np.ndarray, lengths: np.ndarray, path: np.ndarray) -> None:
+def _trace(best: Array, table: Array, starts: Array, lengths: Array, path: Array) -> None:
     """Trace the paths of a group from their ends, recomputing the sums with the transposed `table`.
 
     All lanes of a step are processed together: one after the other, they would read the memory of the group eight
@@ -145,9 +141,7 @@ STEADY = 1e-200
 """If all transition probabilities are at least this, scaled arithmetic is accurate enough."""
 
 
-def expect_paths(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray | None, first: np.ndarray, following: np.ndarray
-) -> PathCounts:
+def expect_paths(scores: Array, borders: Array, weights: Array | None, first: Array, following: Array) -> PathCounts:
     heavy = np.ones(len(borders) - 1) if weights is None else np.ascontiguousarray(weights, np.float64)
     logs, firsts, nexts = np.zeros(len(heavy)), np.zeros(len(first)), np.zeros(following.shape)
     scores[borders[:-1]] += log_of(first)
@@ -163,7 +157,7 @@ def expect_paths(
     return logs, firsts, nexts
 
 
-def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
+def filter_paths(scores: Array, borders: Array, first: Array, following: Array) -> Array:
     step_logs, logged = np.zeros(len(scores)), bool(following.min() < STEADY)
     scores[borders[:-1]] += log_of(first)
     forward_backward.filter_single(scores, borders, _pad_transitions(following, logged), logged, step_logs)
@@ -172,9 +166,7 @@ def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fol
     return step_logs
 
 
-def best_paths(
-    scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def best_paths(scores: Array, borders: Array, first: Array, following: Array) -> tuple[Array, Array]:
     path, logs = np.zeros(len(scores), np.int32), np.zeros(len(borders) - 1)
     scores[borders[:-1]] += log_of(first)
     groups = forward_backward.group_sequences(borders, len(first))
@@ -186,7 +178,7 @@ def best_paths(
     return path, logs
 
 
-def _pad_transitions(following: np.ndarray, logs: bool) -> np.ndarray:
+def _pad_transitions(following: Array, logs: bool) -> Array:
     """Return transitions padded to whole registers of states, and their transpose; probability zero in the padding."""
     states = len(following)
     room = -(-states // WIDTH) * WIDTH

@@ -22,6 +22,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import lower_builtin, models, register_model, type_callable
 
+from softcount.kernels import Array
 from softcount.kernels.jit import instruction, jit, register_jitable
 
 WIDTH = 8
@@ -234,7 +235,7 @@ def _power(builder: Any, bits: Any) -> Any:
 
 
 @register_jitable
-def aligned_zeros(size: int) -> np.ndarray:
+def aligned_zeros(size: int) -> Array:
     """Return a flat array of zeros that starts on a cache line, so that no register straddles two."""
     roomy = np.zeros(size + WIDTH, np.float64)
     skip = (64 - roomy.ctypes.data % 64) % 64 // 8

@@ -13,13 +13,13 @@ import numpy as np
 
 from softcount.core.lazy import sparse
 from softcount.core.special import mixed
+from softcount.kernels import Array
 
 PointRows = Any
 """Rows x columns, dense in C order (float32 or float64) or compressed sparse rows."""
 
 BLOCKED = False
 """Whether this kernel takes centres in blocks and keeps bounds."""
-
 TILE = 1 << 18
 """Maximum number of distances computed together."""
 WIDE = 256
@@ -33,11 +33,11 @@ class State(NamedTuple):
     The plain kernel does not use the norms and the bounds.
     """
 
-    labels: np.ndarray
-    weights: np.ndarray
-    norms: np.ndarray
-    reach: np.ndarray
-    margins: np.ndarray
+    labels: Array
+    weights: Array
+    norms: Array
+    reach: Array
+    margins: Array
 
     def part(self, start: int, stop: int) -> State:
         return State(*(values[start:stop] for values in self))
@@ -52,13 +52,13 @@ class Goal(NamedTuple):
     whether keeping bounds pays.
     """
 
-    centres: np.ndarray
-    near: np.ndarray
-    across: np.ndarray
-    half: np.ndarray
-    packed: np.ndarray
-    drift: np.ndarray
-    block_drift: np.ndarray
+    centres: Array
+    near: Array
+    across: Array
+    half: Array
+    packed: Array
+    drift: Array
+    block_drift: Array
     furthest: float
     slack: float
     tiny: float
@@ -68,9 +68,9 @@ class Goal(NamedTuple):
 class MovedCentres(NamedTuple):
     """Sums, weights and numbers of rows that centres gained, decrease of the cost, number of changed rows."""
 
-    sums: np.ndarray
-    mass: np.ndarray
-    members: np.ndarray
+    sums: Array
+    mass: Array
+    members: Array
     fall: float
     changed: int
 
@@ -79,7 +79,7 @@ class MovedCentres(NamedTuple):
         return MovedCentres(sums, mass, members, self.fall + other.fall, self.changed + other.changed)
 
 
-def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: np.ndarray | None) -> State:
+def fresh_state(rows: int, dtype: np.dtype, blocks: int, weights: Array | None) -> State:
     return State(
         np.full(rows, -1, np.int64),
         np.zeros(0) if weights is None else weights,
@@ -99,11 +99,7 @@ def blocks_of(centres: int, dtype: np.dtype) -> int:
 
 
 def goal_of(
-    centres: np.ndarray,
-    dtype: np.dtype,
-    drift: np.ndarray | None = None,
-    block_drift: np.ndarray = NO_BLOCKS,
-    bounded: bool = False,
+    centres: Array, dtype: np.dtype, drift: Array | None = None, block_drift: Array = NO_BLOCKS, bounded: bool = False
 ) -> Goal:
     """Prepare centres for rows of a type. The drifts are the distances moved since the first iteration."""
     drift = np.zeros(len(centres)) if drift is None else drift
@@ -119,7 +115,7 @@ def goal_of(
     )  # fmt: skip
 
 
-def packed(centres: np.ndarray, dtype: np.dtype, blocks: int) -> np.ndarray:
+def packed(centres: Array, dtype: np.dtype, blocks: int) -> Array:
     """Return (blocks, 1 + columns, width): |centre|^2 / 2, then minus each column. Empty lanes are infinitely far."""
     count, columns = centres.shape
     width = 64 // dtype.itemsize
@@ -158,11 +154,11 @@ def advance(rows: PointRows, state: State, goal: Goal) -> MovedCentres:
     return MovedCentres(sums, mass, members, fall, changed)
 
 
-def nearest(rows: PointRows, goal: Goal) -> np.ndarray:
+def nearest(rows: PointRows, goal: Goal) -> Array:
     if is_wide(rows):
         return np.asarray(squares(rows, goal).argmin(axis=1))
     scores = goal.half - np.asarray(rows @ goal.near.T)
-    labels: np.ndarray = scores.argmin(axis=1)
+    labels: Array = scores.argmin(axis=1)
     least = scores[np.arange(len(labels)), labels]
     doubt = goal.slack * (squared_norms(rows) + goal.furthest)
     close = (scores <= (least + doubt)[:, None]).sum(axis=1) > 1
@@ -179,7 +175,7 @@ def is_wide(rows: PointRows) -> bool:
     return bool(sparse.issparse(rows) and rows.shape[1] > WIDE)
 
 
-def squares(rows: PointRows, goal: Goal) -> np.ndarray:
+def squares(rows: PointRows, goal: Goal) -> Array:
     """Return the squared distance of each row from each centre, added column by column in float64.
 
     Wide sparse rows use matrix products: a row of words has thousands of zeros for every non-zero cell.
@@ -194,17 +190,17 @@ def squares(rows: PointRows, goal: Goal) -> np.ndarray:
     return total
 
 
-def squared_norms(rows: PointRows) -> np.ndarray:
+def squared_norms(rows: PointRows) -> Array:
     if sparse.issparse(rows):
         return _row_sums(np.square(rows.data, dtype=np.float64), rows)
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
 
-def densely(rows: PointRows) -> np.ndarray:
+def densely(rows: PointRows) -> Array:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
 
-def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def spread(rows: PointRows, labels: Array, centres: Array) -> Array:
     """Return the squared distance of each row from its own centre, by differences in float64."""
     if is_wide(rows):
         # Squared differences for stored cells, plus the centre's square over all other columns.
@@ -219,12 +215,12 @@ def spread(rows: PointRows, labels: np.ndarray, centres: np.ndarray) -> np.ndarr
     return out
 
 
-def _row_sums(cells: np.ndarray, like: PointRows) -> np.ndarray:
+def _row_sums(cells: Array, like: PointRows) -> Array:
     """Return the sum of each row of `cells`, which are stored like the data of the sparse matrix `like`."""
     return np.asarray(sparse.csr_matrix((cells, like.indices, like.indptr), like.shape).sum(axis=1)).ravel()
 
 
-def recount(rows: PointRows, state: State, centres: np.ndarray) -> MovedCentres:
+def recount(rows: PointRows, state: State, centres: Array) -> MovedCentres:
     """Recompute sums, weights and numbers of rows of each centre from the labels."""
     sums, mass, members = np.zeros(centres.shape), np.zeros(len(centres)), np.zeros(len(centres), np.int64)
     step = max(16, TILE // len(centres))
@@ -235,10 +231,10 @@ def recount(rows: PointRows, state: State, centres: np.ndarray) -> MovedCentres:
     return MovedCentres(sums, mass, members, 0.0, 0)
 
 
-CentreSums = tuple[np.ndarray, np.ndarray, np.ndarray]
+CentreSums = tuple[Array, Array, Array]
 
 
-def _count(rows: PointRows, before: np.ndarray, now: np.ndarray, weights: np.ndarray, tally: CentreSums) -> None:
+def _count(rows: PointRows, before: Array, now: Array, weights: Array, tally: CentreSums) -> None:
     """Move rows from the sums of label `before` to those of `now`, in place. Rows with `before` -1 are only added."""
     sums, mass, members = tally
     count, left = len(sums), before >= 0
@@ -254,7 +250,7 @@ def _count(rows: PointRows, before: np.ndarray, now: np.ndarray, weights: np.nda
     sums += (weights * ((now == labels).astype(np.float64) - (before == labels))) @ densely(rows)
 
 
-def row_hashes(rows: PointRows) -> np.ndarray:
+def row_hashes(rows: PointRows) -> Array:
     """Return a hash per row that depends only on its cells, not on its position or on how zeros are stored."""
     if sparse.issparse(rows):
         cells = hash_cells(rows.data, rows.indices)
@@ -266,7 +262,7 @@ def row_hashes(rows: PointRows) -> np.ndarray:
     return out
 
 
-def hash_cells(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def hash_cells(cells: Array, columns: Array) -> Array:
     """Return a 64-bit hash of each cell and its column; zero for a zero."""
     bits = cells.astype(np.float64).view(np.uint64)
     with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels import lanes
+from softcount.kernels import Array, lanes
 from softcount.kernels.jit import register_jitable
 from softcount.kernels.lanes import WIDTH, fill, fused, load, load_part, store, store_part, where_leading
 
@@ -16,7 +16,6 @@ LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # 32 bits of ln 2, so that k * LN2_
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 LOWEST = -708.0
 """Below this, exp is taken as zero: the smallest normal double is exp(-708.4)."""
-
 SCRATCH = 4096
 """Number of values kept between reading and writing a tile: 32 KB, most of the first-level cache."""
 
@@ -51,7 +50,7 @@ def log_lanes(x: Any) -> Any:
 
 
 @fused
-def normalise(joint: np.ndarray) -> np.ndarray:
+def normalise(joint: Array) -> Array:
     rows, groups = joint.shape
     peaks = np.empty(rows)
     evidence = np.empty(rows)
@@ -89,7 +88,7 @@ def normalise(joint: np.ndarray) -> np.ndarray:
 
 
 @register_jitable
-def powers_of(joint: np.ndarray, at: int, faintest: float) -> Any:
+def powers_of(joint: Array, at: int, faintest: float) -> Any:
     """Turn the log joint (groups, rows) of eight rows from `at` into exponentials relative to each row's maximum.
 
     Exponentials are zero if the log is not above `faintest`. Return the maxima and the sums of the exponentials.
@@ -109,7 +108,7 @@ def powers_of(joint: np.ndarray, at: int, faintest: float) -> Any:
 
 
 @register_jitable
-def put_posterior(scores: np.ndarray, log_shares: np.ndarray, evidence: np.ndarray, out: np.ndarray) -> None:
+def put_posterior(scores: Array, log_shares: Array, evidence: Array, out: Array) -> None:
     """Write memberships of a tile to `out` (rows, groups), and its log evidence, given scores (groups, rows)."""
     groups, rows = scores.shape
     for i in range(0, rows, WIDTH):
@@ -124,7 +123,7 @@ def put_posterior(scores: np.ndarray, log_shares: np.ndarray, evidence: np.ndarr
 
 
 @register_jitable
-def multiply_rows(joint: np.ndarray, at: int, factor: Any) -> None:
+def multiply_rows(joint: Array, at: int, factor: Any) -> None:
     """Multiply eight rows of (groups, rows) from `at` by one factor each."""
     groups, rows = joint.shape
     for g in range(groups):

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from softcount.core import counts
-from softcount.kernels import lanes
+from softcount.kernels import Array, lanes
 from softcount.kernels.jit import jit, overload, register_jitable
 from softcount.kernels.lanes import WIDTH, aligned_zeros, fill, fused, load, load_part, padded, store, where_present
 from softcount.kernels.posterior import put_posterior
@@ -43,7 +43,7 @@ def multiply_pairs(a: Pair, b: Pair) -> Pair:
 
 
 @exact
-def shift_all(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> None:
+def shift_all(high: Array, low: Array, centres: Array, anchors: Array, scales: Array) -> None:
     """Move every group's (n, sum t, sum t^2) from its centres to the anchors of the columns: d = t + shift."""
     for g in range(high.shape[0]):
         for j in range(high.shape[1]):
@@ -63,17 +63,14 @@ def shift_all(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: n
 TILE = 64
 """Rows per tile: few enough that 50 columns stay in the first-level cache (copying 256 rows takes 1.5 times as long).
 """
-
 CHAIN = 256
 """Number of plain additions before a sum is moved to its twofold total: 1,000 already cost a digit and a half."""
-
 SORTED = 128
 """Number of rows sorted by group together.
 
 With 1,000,000 x 50 in ten groups, counting took 31 ms row by row with sums in memory, and 20 ms in sorted order with
 sums in registers (25 ms with 256 rows). With fewer rows, each group has too few.
 """
-
 STATS = 3
 """Number of statistics per group and column: n, sum, sum of squares."""
 
@@ -91,7 +88,7 @@ def _tile_of(reals: Any, start: Any, stop: Any) -> Any:
 
 
 @register_jitable
-def copied_tile(reals: np.ndarray, start: int, stop: int) -> np.ndarray:
+def copied_tile(reals: Array, start: int, stop: int) -> Array:
     """Copy column by column: row by row, columns a power of two apart would evict each other from the cache."""
     tile = np.empty((stop - start, reals.shape[1]))
     for j in range(reals.shape[1]):
@@ -101,12 +98,7 @@ def copied_tile(reals: np.ndarray, start: int, stop: int) -> np.ndarray:
 
 
 def count_reals_labelled(
-    reals: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    centres: np.ndarray,
-    anchors: np.ndarray,
-    scales: np.ndarray,
+    reals: Array, labels: Array, weights: Array | None, centres: Array, anchors: Array, scales: Array
 ) -> Sums:
     check_labels(labels, len(centres))
     high, low = _count_labelled(reals, labels, weights, centres, scales)
@@ -115,9 +107,7 @@ def count_reals_labelled(
 
 
 @fused
-def _count_labelled(
-    reals: np.ndarray, labels: np.ndarray, weights: Any, centres: np.ndarray, scales: np.ndarray
-) -> Sums:
+def _count_labelled(reals: Array, labels: Array, weights: Any, centres: Array, scales: Array) -> Sums:
     n_groups, columns = centres.shape
     steps = steps_of(centres, scales)
     span = STATS * padded(columns)
@@ -142,7 +132,7 @@ def _count_labelled(
 
 
 @register_jitable
-def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndarray, heavy: Any) -> None:
+def sort_rows(labels: Array, weights: Any, ends: Array, order: Array, heavy: Any) -> None:
     """Sort the rows of a tile by group: group g has `order[ends[g] : ends[g + 1]]`, and `heavy` the weights.
 
     Rows without a group or with weight zero are left out.
@@ -167,7 +157,7 @@ def sort_rows(labels: np.ndarray, weights: Any, ends: np.ndarray, order: np.ndar
 
 @register_jitable
 def add_columns(
-    tile: np.ndarray, order: np.ndarray, first: int, heavy: Any, j: int, steps: np.ndarray, group: int, sums: np.ndarray
+    tile: Array, order: Array, first: int, heavy: Any, j: int, steps: Array, group: int, sums: Array
 ) -> None:
     """Add a group's rows of a tile for eight columns from `j`, or for fewer at the end. A missing cell adds 0.
 
@@ -198,7 +188,7 @@ def with_cell(held: Any, cell: Any, scale: Any, minus: Any, weight: Any) -> Any:
 
 
 @register_jitable
-def steps_of(centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def steps_of(centres: Array, scales: Array) -> Array:
     """Return scale, and minus centre times scale, per group and register of columns: t is then one fused product.
 
     Scales are powers of two, so x * scale - centre * scale rounds once, as (x - centre) * scale does.
@@ -215,7 +205,7 @@ def steps_of(centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 
 @register_jitable
-def flush(sums: np.ndarray, high: np.ndarray, low: np.ndarray, start: int, span: int) -> None:
+def flush(sums: Array, high: Array, low: Array, start: int, span: int) -> None:
     """Add a range of plain sums to the twofold totals without loss, and reset them to zero."""
     zero = fill(0.0)
     for at in range(start, start + span, WIDTH):
@@ -224,7 +214,7 @@ def flush(sums: np.ndarray, high: np.ndarray, low: np.ndarray, start: int, span:
 
 
 @register_jitable
-def add_to_pair(high: np.ndarray, low: np.ndarray, at: int, value: Any) -> None:
+def add_to_pair(high: Array, low: Array, at: int, value: Any) -> None:
     """Add eight values to pairs; `low` collects the rounding errors of `high`."""
     before = load(high, at)
     total = before + value
@@ -235,16 +225,14 @@ def add_to_pair(high: np.ndarray, low: np.ndarray, at: int, value: Any) -> None:
 
 
 @register_jitable
-def unpacked(packed: np.ndarray, n_groups: int, columns: int) -> np.ndarray:
+def unpacked(packed: Array, n_groups: int, columns: int) -> Array:
     width = padded(columns)
     by_column = packed.reshape((n_groups, width // WIDTH, STATS, WIDTH)).transpose((0, 1, 3, 2))
     return np.ascontiguousarray(by_column).reshape((n_groups, width, STATS))[:, :columns].copy()
 
 
 @fused
-def count_reals_soft(
-    reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
-) -> Sums:
+def count_reals_soft(reals: Array, memberships: Array, centres: Array, anchors: Array, scales: Array) -> Sums:
     n_groups, columns = centres.shape
     steps = steps_of(centres, scales)
     width = padded(columns)
@@ -262,9 +250,7 @@ def count_reals_soft(
 
 
 @register_jitable
-def add_tile(
-    tile: np.ndarray, j: int, shares: np.ndarray, g: int, steps: np.ndarray, high: np.ndarray, low: np.ndarray
-) -> None:
+def add_tile(tile: Array, j: int, shares: Array, g: int, steps: Array, high: Array, low: Array) -> None:
     """Add eight columns of a tile from `j` to the sums of one group; the sums stay in registers."""
     columns = tile.shape[1]
     at = g * padded(columns) + j
@@ -285,9 +271,7 @@ SCORED_TILE = 32
 
 
 @fused
-def score_reals(
-    reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
-) -> None:
+def score_reals(reals: Array, means: Array, inverse_sds: Array, constants: Array, out: Array) -> None:
     groups, columns = means.shape
     bases = bases_of(constants)
     tile = aligned_zeros(padded(columns) * SCORED_TILE).reshape(padded(columns), SCORED_TILE)
@@ -301,13 +285,8 @@ def score_reals(
 
 @fused
 def posterior_reals(
-    reals: np.ndarray,
-    means: np.ndarray,
-    inverse_sds: np.ndarray,
-    constants: np.ndarray,
-    log_shares: np.ndarray,
-    out: np.ndarray,
-) -> np.ndarray:
+    reals: Array, means: Array, inverse_sds: Array, constants: Array, log_shares: Array, out: Array
+) -> Array:
     """Write memberships to `out` (rows, groups), given that the table has no other columns. Return the log evidence."""
     groups, columns = means.shape
     bases = bases_of(constants)
@@ -322,14 +301,14 @@ def posterior_reals(
 
 @register_jitable
 def score_tile(
-    reals: np.ndarray,
+    reals: Array,
     start: int,
-    tile: np.ndarray,
-    means: np.ndarray,
-    inverse_sds: np.ndarray,
-    constants: np.ndarray,
-    bases: np.ndarray,
-    scores: np.ndarray,
+    tile: Array,
+    means: Array,
+    inverse_sds: Array,
+    constants: Array,
+    bases: Array,
+    scores: Array,
 ) -> None:
     """Compute the scores (groups, rows) of a tile. Values past the last row are not used."""
     groups, columns = means.shape
@@ -350,7 +329,7 @@ def score_tile(
 
 
 @register_jitable
-def bases_of(constants: np.ndarray) -> np.ndarray:
+def bases_of(constants: Array) -> Array:
     """Return, per group, the sum of the constants of all columns in their order, as for a complete row."""
     bases = np.zeros(constants.shape[0])
     for g in range(constants.shape[0]):
@@ -360,9 +339,7 @@ def bases_of(constants: np.ndarray) -> np.ndarray:
 
 
 @register_jitable
-def score_complete(
-    tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, base: float, scores: np.ndarray
-) -> None:
+def score_complete(tile: Array, means: Array, inverse_sds: Array, base: float, scores: Array) -> None:
     """Score a tile's complete rows under one group; bit-for-bit identical to `score_with_holes`."""
     q0, q1, q2, q3 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
     for j in range(means.size):
@@ -379,9 +356,7 @@ def score_complete(
 
 
 @register_jitable
-def score_with_holes(
-    tile: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, scores: np.ndarray
-) -> None:
+def score_with_holes(tile: Array, means: Array, inverse_sds: Array, constants: Array, scores: Array) -> None:
     """Score a tile's rows under one group. A missing cell adds 0."""
     for i in range(0, SCORED_TILE, 2 * WIDTH):
         q0, q1, c0, c1 = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
@@ -401,5 +376,5 @@ def add_cell(cell: Any, mean: Any, inverse: Any, constant: Any, square: Any, bas
 
 
 @register_jitable
-def put_score(scores: np.ndarray, at: int, square: Any, base: Any) -> None:
+def put_score(scores: Array, at: int, square: Any, base: Any) -> None:
     store(scores, at, square * fill(-0.5) + base)

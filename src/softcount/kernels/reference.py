@@ -10,11 +10,12 @@ import numpy as np
 
 from softcount.core.counts import Twofold, concatenate, two_sum
 from softcount.core.special import log_of
+from softcount.kernels import Array
 
 BLOCK_ROWS = 256
 """Number of rows summed in plain float64 before the sum is added to a twofold total."""
 
-Sums = tuple[np.ndarray, np.ndarray]
+Sums = tuple[Array, Array]
 
 
 def feature_count(columns: int) -> int:
@@ -23,7 +24,7 @@ def feature_count(columns: int) -> int:
 
 
 @cache
-def places(columns: int) -> np.ndarray:
+def places(columns: int) -> Array:
     """Return the index of the feature that holds 1, x_i, and each x_i x_j of the full square.
 
     Features have i <= j only.
@@ -34,19 +35,19 @@ def places(columns: int) -> np.ndarray:
     return np.concatenate([np.arange(1 + columns), square.ravel()])
 
 
-def folded_out(sums: np.ndarray, columns: int) -> np.ndarray:
+def folded_out(sums: Array, columns: int) -> Array:
     """Expand sums (feature, group) to (groups, 1 + d + d * d). Sums hold each product once."""
     return np.ascontiguousarray(sums[places(columns)].T)
 
 
-def by_column(sums: np.ndarray, columns: int) -> np.ndarray:
+def by_column(sums: Array, columns: int) -> Array:
     """Return (groups, columns, 3) with counts, sums and sums of squares, given sums (feature, group)."""
     found = np.empty((sums.shape[1], columns, 3))
     found[:, :, 0], found[:, :, 1], found[:, :, 2] = sums[:1].T, sums[1 : 1 + columns].T, sums[1 + columns :].T
     return found
 
 
-def features_of(rows: np.ndarray, units: np.ndarray) -> np.ndarray:
+def features_of(rows: Array, units: Array) -> Array:
     """Return (rows, features): 1, t_i and t_i t_j for i <= j, with t = (x - anchor) * scale."""
     t = (rows - units[0]) * units[1]
     first, second = np.triu_indices(rows.shape[1])
@@ -57,9 +58,7 @@ def blocks_of(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, rows, size))
 
 
-def expect_products(
-    rows: np.ndarray, weights: np.ndarray | None, units: np.ndarray, eta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def expect_products(rows: Array, weights: Array | None, units: Array, eta: Array) -> tuple[Array, Array, float]:
     """Return expected counts of complete rows as twofold (groups, 1 + d + d * d), and their log-likelihood.
 
     `units` holds the anchors and scales of the columns. `eta` (groups, features) holds the natural parameters,
@@ -71,7 +70,7 @@ def expect_products(
     return *count_products(rows, memberships, units), likelihood
 
 
-def shared_out(joint: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, float]:
+def shared_out(joint: Array, weights: Array | None) -> tuple[Array, float]:
     """Return weighted memberships and the weighted log-likelihood of a log joint (rows, groups)."""
     peaks = joint.max(axis=1, initial=-np.inf)
     powers = np.exp(joint - np.where(np.isneginf(peaks), 0.0, peaks)[:, None])
@@ -81,13 +80,13 @@ def shared_out(joint: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarra
     return powers * (heavy / np.where(sums == 0, 1.0, sums))[:, None], float(heavy @ evidence)
 
 
-def score_products(rows: np.ndarray, units: np.ndarray, eta: np.ndarray, out: np.ndarray) -> None:
+def score_products(rows: Array, units: Array, eta: Array, out: Array) -> None:
     """Add features times `eta` (groups, features) to `out` (rows, groups)."""
     for part in blocks_of(len(rows)):
         out[part] += features_of(rows[part], units) @ eta.T
 
 
-def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray) -> Sums:
+def count_products(rows: Array, memberships: Array, units: Array) -> Sums:
     """Sum 1, t and t t' by membership, with t = (x - anchor) * scale, as twofold (groups, 1 + d + d * d)."""
     columns = rows.shape[1]
     total = Twofold.of(np.zeros((feature_count(columns), memberships.shape[1])))
@@ -96,9 +95,7 @@ def count_products(rows: np.ndarray, memberships: np.ndarray, units: np.ndarray)
     return folded_out(total.hi, columns), folded_out(total.lo, columns)
 
 
-def score_centred(
-    rows: np.ndarray, scales: np.ndarray, centres: np.ndarray, roots: np.ndarray, constants: np.ndarray, out: np.ndarray
-) -> None:
+def score_centred(rows: Array, scales: Array, centres: Array, roots: Array, constants: Array, out: Array) -> None:
     """Add constant - |root (x - centre)|^2 / 2 of each group to `out` (rows, groups).
 
     `centres` (groups, 2, d) holds the point to subtract in the user's units, and the remaining part of the mean in
@@ -109,9 +106,7 @@ def score_centred(
         out[:, g] += constants[g] - 0.5 * (turned * turned).sum(axis=1)
 
 
-def count_centred(
-    rows: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
-) -> Sums:
+def count_centred(rows: Array, memberships: Array, centres: Array, anchors: Array, scales: Array) -> Sums:
     """Sum rows and products by membership as `count_products` does, but around each group's centre.
 
     `centres` (groups, d) is in the user's units. The sums are moved to the anchors at the end.
@@ -126,7 +121,7 @@ def count_centred(
     return anchored(total.hi, total.lo, centres, anchors, scales)
 
 
-def anchored(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
+def anchored(high: Array, low: Array, centres: Array, anchors: Array, scales: Array) -> Sums:
     """Move sums around each group's centre, (groups, (1 + d)^2) with the ones first, to the anchors of the columns."""
     groups, d = centres.shape
     table = Twofold(high.reshape(groups, d + 1, d + 1), low.reshape(groups, d + 1, d + 1))
@@ -144,8 +139,8 @@ def anchored(high: np.ndarray, low: np.ndarray, centres: np.ndarray, anchors: np
 
 
 def score_patterns(
-    rows: np.ndarray, starts: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    rows: Array, starts: Array, scales: Array, centres: Array, covariances: Array
+) -> tuple[Array, Array]:
     """Return squared distances (rows, groups) over the observed cells, and log root determinants (patterns, groups).
 
     Pattern p has rows starts[p] to starts[p + 1]; `centres` are as in `score_centred`.
@@ -172,13 +167,13 @@ class Alike(NamedTuple):
     `rows` is (patterns, n); `seen` and `holes` (patterns, columns) are the observed and the missing columns.
     """
 
-    patterns: np.ndarray
-    rows: np.ndarray
-    seen: np.ndarray
-    holes: np.ndarray
+    patterns: Array
+    rows: Array
+    seen: Array
+    holes: Array
 
 
-def alike(rows: np.ndarray, starts: np.ndarray, groups: int) -> Iterator[Alike]:
+def alike(rows: Array, starts: Array, groups: int) -> Iterator[Alike]:
     """Yield all patterns in batches of similar ones, as far as memory allows."""
     there = ~np.isnan(rows[starts[:-1]])
     sizes, shapes = np.diff(starts), there.sum(axis=1)
@@ -191,26 +186,21 @@ def alike(rows: np.ndarray, starts: np.ndarray, groups: int) -> Iterator[Alike]:
             yield Alike(some, starts[some][:, None] + np.arange(size), seen, holes)
 
 
-def pairs(covariances: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def pairs(covariances: Array, first: Array, second: Array) -> Array:
     """Return the covariances (groups, patterns, first, second) of each pattern's columns."""
-    found: np.ndarray = covariances[:, first[:, :, None], second[:, None, :]]
+    found: Array = covariances[:, first[:, :, None], second[:, None, :]]
     return found
 
 
-def off_centre(rows: np.ndarray, some: Alike, scales: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def off_centre(rows: Array, some: Alike, scales: Array, centres: Array) -> Array:
     """Return the observed cells minus the groups' centres, scaled, as (groups, patterns, n, seen)."""
     cells = rows[some.rows[:, :, None], some.seen[:, None, :]]
-    found: np.ndarray = (cells - centres[:, 0][:, some.seen][:, :, None]) * scales[some.seen][:, None, :]
+    found: Array = (cells - centres[:, 0][:, some.seen][:, :, None]) * scales[some.seen][:, None, :]
     return found
 
 
 def count_patterns(
-    rows: np.ndarray,
-    starts: np.ndarray,
-    memberships: np.ndarray,
-    units: np.ndarray,
-    centres: np.ndarray,
-    covariances: np.ndarray,
+    rows: Array, starts: Array, memberships: Array, units: Array, centres: Array, covariances: Array
 ) -> Sums:
     """Return expected counts, sums and products by membership, with missing cells at their conditional expectations.
 
@@ -237,9 +227,7 @@ def count_patterns(
     return anchored(total.hi, total.lo, centres[:, 0], units[0], units[1])
 
 
-def filled_in(
-    rows: np.ndarray, some: Alike, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def filled_in(rows: Array, some: Alike, scales: Array, centres: Array, covariances: Array) -> tuple[Array, Array]:
     """Return rows with missing cells at their conditional means, and the conditional covariances of these cells.
 
     Rows are (groups, patterns, n, 1 + d): a one, then the cells minus the centre. Covariances are (groups, patterns,
@@ -257,9 +245,7 @@ def filled_in(
     return full, pairs(covariances, some.holes, some.holes) - gain.swapaxes(2, 3) @ across
 
 
-def completed(
-    rows: np.ndarray, there: np.ndarray, scales: np.ndarray, centres: np.ndarray, covariances: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def completed(rows: Array, there: Array, scales: Array, centres: Array, covariances: Array) -> tuple[Array, Array]:
     """Fill the missing cells of rows of one pattern with their conditional means.
 
     Return rows (groups, n, 1 + d) relative to the centres, and the conditional covariance (groups, 1 + d, 1 + d).
@@ -284,26 +270,21 @@ BLOCK = 4096
 """Rows of codes per block: bounds the memory and the rounding error of long sums."""
 
 
-def check_labels(labels: np.ndarray, n_groups: int) -> None:
+def check_labels(labels: Array, n_groups: int) -> None:
     """Raise IndexError if a label is too large: a compiled loop would write past the end of its sums."""
     if labels.max(initial=-1) >= n_groups:
         row = int(np.argmax(labels >= n_groups))
         raise IndexError(f"row {row} is labelled {labels[row]}, but groups are 0 to {n_groups - 1}")
 
 
-def count_labels(labels: np.ndarray, weights: np.ndarray | None, n_groups: int) -> np.ndarray:
+def count_labels(labels: Array, weights: Array | None, n_groups: int) -> Array:
     """Return the number of rows, or their total weight, in each group. Rows labelled -1 are left out."""
     check_labels(labels, n_groups)
     return np.bincount(labels + 1, weights, n_groups + 1)[1:].astype(np.float64)
 
 
 def count_reals_labelled(
-    reals: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    centres: np.ndarray,
-    anchors: np.ndarray,
-    scales: np.ndarray,
+    reals: Array, labels: Array, weights: Array | None, centres: Array, anchors: Array, scales: Array
 ) -> Sums:
     """Return count, sum and sum of squares of (x - anchor) * scale per group and column, twofold (groups, columns, 3).
 
@@ -326,9 +307,7 @@ def count_reals_labelled(
     return _anchor(_add_pairwise(np.concatenate(parts), each), centres, anchors, scales)
 
 
-def _stretches(
-    reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray, starts: np.ndarray
-) -> np.ndarray:
+def _stretches(reals: Array, weights: Array, centres: Array, scales: Array, starts: Array) -> Array:
     """Return (stretches, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale in float64."""
     found = np.empty((len(starts), 3, reals.shape[1]))
     with np.errstate(all="ignore"):
@@ -343,7 +322,7 @@ def _stretches(
     return found
 
 
-def _add_pairwise(parts: np.ndarray, each: np.ndarray) -> Twofold:
+def _add_pairwise(parts: Array, each: Array) -> Twofold:
     """Sum the parts of each group pairwise. `each` is the number of parts of each group; parts are sorted by group."""
     pair = Twofold.of(np.concatenate([parts, np.zeros((1, *parts.shape[1:]))]))  # the last part is zero
     while each.max(initial=0) > 1:
@@ -357,9 +336,7 @@ def _add_pairwise(parts: np.ndarray, each: np.ndarray) -> Twofold:
     return pair[np.where(each > 0, np.cumsum(each) - each, -1)]
 
 
-def count_reals_soft(
-    reals: np.ndarray, memberships: np.ndarray, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray
-) -> Sums:
+def count_reals_soft(reals: Array, memberships: Array, centres: Array, anchors: Array, scales: Array) -> Sums:
     """Return count, sum and sum of squares of (x - anchor) * scale by membership, twofold (groups, columns, 3)."""
     abreast = max(1, ROOM // max(reals.size, 1))  # groups per block
     parts = [
@@ -369,7 +346,7 @@ def count_reals_soft(
     return _anchor(concatenate(parts, axis=0), centres, anchors, scales)
 
 
-def _around(reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales: np.ndarray) -> Twofold:
+def _around(reals: Array, weights: Array, centres: Array, scales: Array) -> Twofold:
     """Return (groups, 3, columns): weighted count, sum and sum of squares of t = (x - centre) * scale.
 
     Missing cells are left out. All groups are summed side by side in one array.
@@ -393,7 +370,7 @@ def _around(reals: np.ndarray, weights: np.ndarray, centres: np.ndarray, scales:
     return Twofold(*found)
 
 
-def _total(values: np.ndarray) -> Twofold:
+def _total(values: Array) -> Twofold:
     """Sum the rows: short stretches in plain float64, then their sums pairwise in twofold arithmetic."""
     whole = len(values) // SHORT
     stretches = values[: whole * SHORT].reshape(whole, SHORT, values.shape[1]).sum(axis=1)
@@ -406,7 +383,7 @@ def _total(values: np.ndarray) -> Twofold:
     return pair[0]
 
 
-def _anchor(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.ndarray) -> Sums:
+def _anchor(sums: Twofold, centres: Array, anchors: Array, scales: Array) -> Sums:
     """Move sums from each group's centre to the anchors of the columns: d = t + shift."""
     count, total, square = (sums[:, k] for k in range(3))
     step, rest = two_sum(centres, -anchors)
@@ -418,9 +395,7 @@ def _anchor(sums: Twofold, centres: np.ndarray, anchors: np.ndarray, scales: np.
     return np.stack([stat.hi for stat in stats], axis=2), np.stack([stat.lo for stat in stats], axis=2)
 
 
-def score_reals(
-    reals: np.ndarray, means: np.ndarray, inverse_sds: np.ndarray, constants: np.ndarray, out: np.ndarray
-) -> None:
+def score_reals(reals: Array, means: Array, inverse_sds: Array, constants: Array, out: Array) -> None:
     """Add each row's normal log-density under each group to `out` (rows, groups). A missing cell adds nothing."""
     missing = np.isnan(reals)
     holes = missing.any()
@@ -433,15 +408,15 @@ def score_reals(
         out[:, g] += part.sum(axis=1)
 
 
-def score_codes(codes: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def score_codes(codes: Array, offsets: Array, table: Array, out: Array) -> None:
     """Add to `out` (rows, groups) the rows of the table that each row's codes select."""
     for j, offset in enumerate(offsets):
         out += table[offset + codes[:, j].astype(np.intp)]
 
 
 def count_codes_labelled(
-    codes: np.ndarray, offsets: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, n_cells: int, n_groups: int
-) -> np.ndarray:
+    codes: Array, offsets: Array, labels: Array, weights: Array | None, n_cells: int, n_groups: int
+) -> Array:
     """Return the weight of the rows of each group in each cell, (cells, groups). Rows labelled -1 are left out."""
     check_labels(labels, n_groups)
     total = np.zeros(n_cells * n_groups)
@@ -454,7 +429,7 @@ def count_codes_labelled(
     return total.reshape(n_cells, n_groups)
 
 
-def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.ndarray, n_cells: int) -> np.ndarray:
+def count_codes_soft(codes: Array, offsets: Array, memberships: Array, n_cells: int) -> Array:
     """Return the sum of the memberships of the rows in each cell, (cells, groups)."""
     total = np.zeros((n_cells, memberships.shape[1]))
     for rows in blocks_of(len(codes), BLOCK):
@@ -464,7 +439,7 @@ def count_codes_soft(codes: np.ndarray, offsets: np.ndarray, memberships: np.nda
     return total
 
 
-def normalise(joint: np.ndarray) -> np.ndarray:
+def normalise(joint: Array) -> Array:
     """Turn the log joint into memberships in place. Return the log evidence of each row.
 
     A row that is impossible in every group gets memberships of zero and log evidence -inf.
@@ -482,25 +457,18 @@ def normalise(joint: np.ndarray) -> np.ndarray:
 # begin at 0.
 
 
-def score_bags(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def score_bags(indptr: Array, ids: Array, counts: Array, table: Array, out: Array) -> None:
     """Add to `out` (rows, groups) each row's counts times the `table` (columns, groups)."""
     out += _matrix(indptr, ids, counts, len(table)) @ table
 
 
-def count_bags_soft(
-    indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, memberships: np.ndarray, width: int
-) -> np.ndarray:
+def count_bags_soft(indptr: Array, ids: Array, counts: Array, memberships: Array, width: int) -> Array:
     """Return the counts of every column in every group, (columns, groups), weighted by memberships."""
     return np.ascontiguousarray(_matrix(indptr, ids, counts, width).T @ memberships)
 
 
 def count_bags_labelled(
-    indptr: np.ndarray,
-    ids: np.ndarray,
-    counts: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    out: np.ndarray,
+    indptr: Array, ids: Array, counts: Array, labels: Array, weights: Array | None, out: Array
 ) -> None:
     """Add the counts of every column in every group to `out` (columns, groups). Rows labelled -1 are left out."""
     from scipy import sparse
@@ -513,7 +481,7 @@ def count_bags_labelled(
     out += (_matrix(indptr, ids, counts, width).T @ members).toarray()
 
 
-def _matrix(indptr: np.ndarray, ids: np.ndarray, counts: np.ndarray, width: int) -> Any:
+def _matrix(indptr: Array, ids: Array, counts: Array, width: int) -> Any:
     from scipy import sparse
 
     first, last = indptr[0], indptr[-1]

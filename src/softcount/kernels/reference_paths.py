@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from softcount.core.special import log_of, log_sum_exp
+from softcount.kernels import Array
 
-PathCounts = tuple[np.ndarray, np.ndarray, np.ndarray]
+PathCounts = tuple[Array, Array, Array]
 """The log-likelihood of every sequence, expected first states, and expected transitions between states."""
 
 
-def expect_paths(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray | None, first: np.ndarray, following: np.ndarray
-) -> PathCounts:
+def expect_paths(scores: Array, borders: Array, weights: Array | None, first: Array, following: Array) -> PathCounts:
     """Return expected counts over all paths. Log `scores` (rows x states) become state probabilities times the weight.
 
     Sequence i has the rows from `borders[i]` to `borders[i + 1]`. An impossible sequence has log-likelihood minus
@@ -25,7 +24,7 @@ def expect_paths(
     return logs, *_smooth(scores, borders, possible, following)
 
 
-def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
+def filter_paths(scores: Array, borders: Array, first: Array, following: Array) -> Array:
     """Return the log-probability of every step given those before.
 
     `scores` become state probabilities given steps so far.
@@ -35,9 +34,7 @@ def filter_paths(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fol
     return heights
 
 
-def best_paths(
-    scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def best_paths(scores: Array, borders: Array, first: Array, following: Array) -> tuple[Array, Array]:
     """Return the most probable path of every sequence (Viterbi) and its log-probability.
 
     Ties go to the lowest state.
@@ -56,7 +53,7 @@ def best_paths(
     return path, _by_sequence(heights, borders)
 
 
-def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, following: np.ndarray) -> np.ndarray:
+def filtered_logs(scores: Array, borders: Array, first: Array, following: Array) -> Array:
     """Return the log-probability of every step given those before.
 
     `scores` become logarithms of the state probabilities given the steps so far.
@@ -69,9 +66,7 @@ def filtered_logs(scores: np.ndarray, borders: np.ndarray, first: np.ndarray, fo
     return heights
 
 
-def _smooth(
-    scores: np.ndarray, borders: np.ndarray, weights: np.ndarray, following: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _smooth(scores: Array, borders: Array, weights: Array, following: Array) -> tuple[Array, Array]:
     """Turn filtered into smoothed state probabilities by a backward pass that does not need the scores."""
     after, nexts = log_of(following), np.zeros_like(following)
     ranks, _ = _rank(borders)
@@ -87,22 +82,22 @@ def _smooth(
     return scores[borders[:-1]].sum(axis=0), nexts
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
+def _finite(values: Array) -> Array:
     return np.where(np.isneginf(values), 0.0, values)
 
 
-def _by_sequence(values: np.ndarray, borders: np.ndarray) -> np.ndarray:
+def _by_sequence(values: Array, borders: Array) -> Array:
     return np.add.reduceat(values, borders[:-1]) if len(borders) > 1 else np.zeros(0)
 
 
-def _rank(borders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rank(borders: Array) -> tuple[Array, Array]:
     """Return the sequences from longest to shortest, and how many have more than 0, 1, 2, ... steps."""
     lengths = np.diff(borders)
     ranks = np.argsort(-lengths, kind="stable")
     return ranks, np.searchsorted(-lengths[ranks], -np.arange(lengths.max(initial=0)), side="left")
 
 
-def _steps(borders: np.ndarray) -> Iterator[tuple[np.ndarray | None, np.ndarray]]:
+def _steps(borders: Array) -> Iterator[tuple[Array | None, Array]]:
     """Yield, for step 0, 1, 2, ..., the rows of the previous step (None for step 0) and the rows of this step."""
     ranks, active = _rank(borders)
     starts = borders[:-1][ranks]
@@ -110,7 +105,7 @@ def _steps(borders: np.ndarray) -> Iterator[tuple[np.ndarray | None, np.ndarray]
         yield (None if t == 0 else starts[:count] + t - 1), starts[:count] + t
 
 
-def _steps_back(borders: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _steps_back(borders: Array) -> Iterator[tuple[Array, Array]]:
     """Yield, from the last step to the first, the rows of a step and the rows that follow them.
 
     Sequences that end at a step have no following row; they come last.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 
-from softcount.kernels import lanes
+from softcount.kernels import Array, lanes
 from softcount.kernels.jit import instruction, overload, register_jitable
 from softcount.kernels.lanes import (
     DOUBLE,
@@ -178,66 +177,45 @@ def two_least(builder: Any, lines: list[Any]) -> tuple[Any, Any, Any]:
     return least, following, which
 
 
-class Emitter:
-    """The listed rows, packed blocks and result arrays of one call, as LLVM values."""
-
-    def __init__(self, builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any) -> None:
-        self.builder, self.packed, self.number = builder, packed.data, rows.data.type.pointee
-        self.width = lanes_in(self.number)
-        self.blocks, lines = (builder.extract_value(packed.shape, axis) for axis in (0, 1))
-        self.columns = builder.sub(lines, ir.Constant(INT64, 1))
-        places = [builder.add(at, ir.Constant(INT64, lane)) for lane in range(self.width)]
-        numbers = [builder.load(builder.gep(listed.data, [place])) for place in places]
-        self.bases = [builder.gep(rows.data, [builder.mul(row, self.columns)]) for row in numbers]
-        self.targets = [builder.gep(answer.data, [at]) for answer in out]
-
-    def two_least(self, block: Any) -> tuple[Any, Any, Any]:
-        """Return the two lowest scores of each row in a block, and the centre of the lowest."""
-        span = self.builder.mul(self.builder.add(self.columns, ir.Constant(INT64, 1)), ir.Constant(INT64, self.width))
-        start = self.builder.gep(self.packed, [self.builder.mul(block, span)])
-        return two_least(self.builder, transposed(self.builder, scores(self.builder, self.bases, start, self.columns)))
-
-    def put(self, values: Iterable[Any]) -> None:
-        for target, value in zip(self.targets, values, strict=True):
-            write(self.builder, target, value)
-
-
-def search_kinds(rows: Any, listed: Any, at: Any, packed: Any, out: Any, *block: Any) -> Any:
-    """Return the signature of the two searches below. Raise TypingError if the array types do not match."""
+def search_kinds(rows: Any, listed: Any, at: Any, packed: Any, out: Any, first: Any, stop: Any) -> Any:
+    """Return the signature of the search below. Raise TypingError if the array types do not match."""
     if floats(packed).dtype != floats(rows).dtype or not isinstance(out, types.BaseTuple) or len(out) != 3:
         raise TypingError("rows and packed centres differ in type, or the answers are not three arrays")
-    return types.void(rows, listed, types.int64, packed, out, *[types.int64 for _ in block])
+    return types.void(rows, listed, types.int64, packed, out, types.int64, types.int64)
 
 
 @instruction(search_kinds)
-def nearest_in_block(builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any, block: Any) -> None:
-    """Find the two lowest scores in a block of centres, and the centre of the lowest, for a register of listed rows.
+def nearest_centres(
+    builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any, first: Any, stop: Any
+) -> None:
+    """Find the two lowest scores over some blocks of centres, and the centre of the lowest, for a register of rows.
 
-    `listed[at:]` are row numbers. `packed` holds the blocks as returned by `nearest.packed`. `out` is (least, next,
-    which), three flat arrays written from `at`.
+    `listed[at:]` are row numbers. `packed` holds the blocks as returned by `nearest.packed`; those from `first` to
+    `stop` are searched. `out` is (least, next, which), three flat arrays written from `at`.
     """
-    emitter = Emitter(builder, rows, listed, at, packed, out)
-    emitter.put(emitter.two_least(block))
-
-
-@instruction(search_kinds)
-def nearest_of_all(builder: Any, rows: Any, listed: Any, at: Any, packed: Any, out: Any) -> None:
-    """Find the two lowest scores over all blocks for one register of listed rows; `which` counts through all blocks."""
-    emitter = Emitter(builder, rows, listed, at, packed, out)
-    far = ir.Constant(ir.VectorType(emitter.number, emitter.width), [float("inf")] * emitter.width)
-    nowhere = ir.Constant(ir.VectorType(INT32, emitter.width), None)
+    number = rows.data.type.pointee
+    width = lanes_in(number)
+    one, wide = ir.Constant(INT64, 1), ir.Constant(INT64, width)
+    columns = builder.sub(builder.extract_value(packed.shape, 1), one)
+    span = builder.mul(builder.add(columns, one), wide)
+    places = [builder.add(at, ir.Constant(INT64, lane)) for lane in range(width)]
+    numbers = [builder.load(builder.gep(listed.data, [place])) for place in places]
+    bases = [builder.gep(rows.data, [builder.mul(row, columns)]) for row in numbers]
+    far = ir.Constant(ir.VectorType(number, width), [float("inf")] * width)
+    nowhere = ir.Constant(ir.VectorType(INT32, width), None)
     kept = [cgutils.alloca_once_value(builder, value) for value in (far, far, nowhere)]
-    with cgutils.for_range(builder, emitter.blocks, intp=INT64) as loop:
+    with cgutils.for_range_slice(builder, first, stop, one) as (block, _):
         best, runner, choice = (builder.load(place) for place in kept)
-        least, following, which = emitter.two_least(loop.index)
-        first = builder.trunc(builder.mul(loop.index, ir.Constant(INT64, emitter.width)), INT32)
-        which = builder.add(which, spread(builder, first, emitter.width))
+        start = builder.gep(packed.data, [builder.mul(block, span)])
+        least, following, which = two_least(builder, transposed(builder, scores(builder, bases, start, columns)))
+        which = builder.add(which, spread(builder, builder.trunc(builder.mul(block, wide), INT32), width))
         below = builder.fcmp_ordered("<", least, best)
         loser = lesser(builder, builder.select(below, best, least), lesser(builder, runner, following))
         merged = builder.select(below, least, best), loser, builder.select(below, which, choice)
         for place, value in zip(kept, merged, strict=True):
             builder.store(value, place)
-    emitter.put(builder.load(place) for place in kept)
+    for answer, place in zip(out, kept, strict=True):
+        write(builder, builder.gep(answer.data, [at]), builder.load(place))
 
 
 # -- transposed tiles: one line of memory per column, so that eight rows fill a register
@@ -279,14 +257,14 @@ def _put_turned(rows: Any, start: Any, stop: Any, tile: Any) -> Any:
 
 
 @register_jitable
-def turn_all(rows: np.ndarray, tile: np.ndarray) -> None:
+def turn_all(rows: Array, tile: Array) -> None:
     for i in range(0, rows.shape[0], WIDTH):
         for j in range(0, rows.shape[1], WIDTH):
             turn(rows, i, j, tile, i)
 
 
 @register_jitable
-def copy_columns(rows: np.ndarray, start: int, stop: int, tile: np.ndarray) -> None:
+def copy_columns(rows: Array, start: int, stop: int, tile: Array) -> None:
     """Copy column by column: row by row, columns a power of two apart would evict each other from the cache."""
     for j in range(rows.shape[1]):
         for i in range(stop - start):
@@ -312,7 +290,7 @@ def _ask_ahead(rows: Any, start: Any, stop: Any, part: Any, parts: Any) -> Any:
 
 
 @register_jitable
-def ask_cells(rows: np.ndarray, start: int, stop: int, part: int, parts: int) -> None:
+def ask_cells(rows: Array, start: int, stop: int, part: int, parts: int) -> None:
     first, registers = start * rows.shape[1], (stop - start) * rows.shape[1] // WIDTH
     for at in range(registers * part // parts, registers * (part + 1) // parts):
         lanes.prefetch_far(rows, first + at * WIDTH)
@@ -370,7 +348,7 @@ count_sixteen, count_down, count_along, count_one = (
 
 
 @register_jitable
-def add_counts(features: np.ndarray, joint: np.ndarray, sums: np.ndarray) -> None:
+def add_counts(features: Array, joint: Array, sums: Array) -> None:
     """Add a tile's features (features, rows) times memberships (groups, rows) to sums (features, groups x 8 lanes)."""
     n_features, groups = features.shape[0], joint.shape[0]
     deep, wide = n_features - n_features % SIDE, groups - groups % SIDE

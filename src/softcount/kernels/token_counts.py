@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.kernels import tokenise
+from softcount.kernels import Array, tokenise
 from softcount.kernels.tokenise import HALF, address, chunk, compiled, longer
 
 LOW = np.uint64(0xFFFFFFFF)
@@ -66,7 +66,7 @@ def runs_of(tokens: Any, stretches: Any, low: Any, high: Any, short: Any, words:
 
 
 @compiled
-def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> tuple[np.ndarray, np.ndarray]:
+def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> tuple[Array, Array]:
     """The bytes of the chosen runs of words, a space between two words where asked, and where each begins."""
     words = offsets.size - 1
     sizes = np.empty(words + grams.shape[0], np.int64)
@@ -90,13 +90,13 @@ def spelled(chosen: Any, grams: Any, data: Any, offsets: Any, between: Any) -> t
     return out, places
 
 
-def new_table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def new_table() -> tuple[Array, Array, Array]:
     """An empty table of words: cells, bytes and offsets."""
     return np.zeros((1 << 15, 2), np.uint64), np.empty(1 << 16, np.uint8), np.zeros(1 << 12, np.int64)
 
 
 @compiled
-def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) -> tuple[np.ndarray, Any]:
+def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) -> tuple[Array, Any]:
     """The number of each word in a growing table, and the table with the new ones in it.
 
     `table` is cells, bytes and offsets; `sizes` says how many words and bytes it holds.
@@ -117,7 +117,7 @@ def learn_words(data: Any, offsets: Any, table: Any, sizes: Any, spread: Any) ->
 
 
 @compiled
-def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spread: Any) -> np.ndarray:
+def find_words(data: Any, offsets: Any, cells: Any, store: Any, places: Any, spread: Any) -> Array:
     """The number of each word in a table, -1 for those it does not hold."""
     ids = np.empty(offsets.size - 1, np.int32)
     book = tokenise.book_of(cells, store, places)
@@ -150,7 +150,7 @@ def sort_keys(data: Any, offsets: Any, places: Any, groups: Any, skip: Any, bits
 
 
 @compiled
-def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any, target: Any) -> np.ndarray:
+def place_counts(indptr: Any, ids: Any, counts: Any, columns: Any, ends_of: Any, target: Any) -> Array:
     """Row ends of a matrix whose columns rise within a row; `target` takes the columns and the values.
 
     Entries are dealt out by column and then by row, which sorts them without comparing any; words of one column are

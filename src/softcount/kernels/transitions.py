@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from softcount.kernels import WORTH_COMPILING
+from softcount.kernels import WORTH_COMPILING, Array
 
 
-def count_pairs(
-    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray | None, base: int
-) -> tuple[np.ndarray, np.ndarray]:
+def count_pairs(codes: Array, starts: Array, weights: Array | None, base: int) -> tuple[Array, Array]:
     """Return counts of each code, and of each pair of neighbours within a sequence, (before x after).
 
     Code 0 is missing.
@@ -35,9 +33,7 @@ def count_pairs(
     return _without_gaps(alone, pairs)
 
 
-def pairs_in_numpy(
-    codes: np.ndarray, starts: np.ndarray, weights: np.ndarray | None, base: int
-) -> tuple[np.ndarray, np.ndarray]:
+def pairs_in_numpy(codes: Array, starts: Array, weights: Array | None, base: int) -> tuple[Array, Array]:
     """Count codes and pairs as `count_pairs` does, with array operations only."""
     plain = codes.astype(np.int64)
     each = None if weights is None else np.repeat(weights, np.diff(starts))
@@ -50,7 +46,7 @@ def pairs_in_numpy(
     return _without_gaps(alone, pairs.astype(np.float64).reshape(base, base))
 
 
-def _without_gaps(alone: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _without_gaps(alone: Array, pairs: Array) -> tuple[Array, Array]:
     alone[0] = 0.0
     pairs[0], pairs[:, 0] = 0.0, 0.0
     return alone, pairs

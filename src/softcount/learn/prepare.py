@@ -242,18 +242,14 @@ class Prepared(Struct, frozen=True, eq=False):
 
 
 def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:
-    return sketch_rows(chunks, measures_of(model, model.schema), marked=table.bag_width is None)
-
-
-def measures_of(model: ClassModel, schema: Schema) -> Measures:
-    """Columns whose logarithms are modelled, and lists of columns that share a width and so a unit."""
-    place = {spec.key: number for number, spec in enumerate(schema.stored("reals"))}
+    """Sketch the rows in the units of the model: logarithms where it takes them, one unit for shared widths."""
+    place = {spec.key: number for number, spec in enumerate(model.schema.stored("reals"))}
     logged = [place[leaf.key] for leaf in model.leaves if leaf.family.kind.logged and leaf.key in place]
     lots: dict[Any, list[int]] = {}
     for leaf in model.leaves:
         if leaf.family.facts.shared_by_columns and leaf.key in place:
             lots.setdefault(leaf.family, []).append(place[leaf.key])
-    return Measures(logged, list(lots.values()))
+    return sketch_rows(chunks, Measures(logged, list(lots.values())), marked=table.bag_width is None)
 
 
 def prepare(table: Table, plan: Plan, runner: Runner) -> Prepared:

@@ -139,7 +139,9 @@ class Search(Struct, eq=False):
 
     def _result(self, best: StartRun, reached: EMRun) -> SearchResult:
         # A run that was interrupted is in the list together with what it was before.
-        agreed = len(find_owners(run for run in self.runs if reaches(run, best)))
+        top, slack = best.reached.objective, 1e-3 + 1e-7 * best.reached.size
+        alike = [run for run in self.runs if run.problem is best.problem and run.degenerate == best.degenerate]
+        agreed = len(find_owners(run for run in alike if top - run.reached.objective <= slack))
         stopped = self.interrupted or reached.interrupted
         return SearchResult(reached, agreed, self.tried, self.spiked, best.degenerate, stopped)
 
@@ -253,13 +255,6 @@ def same_groups(first: np.ndarray, second: np.ndarray) -> bool:
             return False
         del free[nearest]
     return True
-
-
-def reaches(run: StartRun, best: StartRun) -> bool:
-    """Whether a run has reached the objective of the best."""
-    if run.problem is not best.problem or run.degenerate != best.degenerate:
-        return False
-    return best.reached.objective - run.reached.objective <= 1e-3 + 1e-7 * best.reached.size
 
 
 # Initialisations side by side, for models whose scores are matrix products of features.

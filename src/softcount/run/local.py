@@ -86,11 +86,6 @@ class Threads(Runner):
         self.n_jobs = workers(n_jobs)
         self._pool: Executor | None = None
 
-    def _new_pool(self) -> Executor:
-        from concurrent.futures import ThreadPoolExecutor
-
-        return ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
-
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -104,7 +99,10 @@ class Threads(Runner):
             if len(head) < 2 or self.n_jobs == 1:
                 yield from map(work, chain(head, tasks))
                 return
-            self._pool = self._pool or self._new_pool()
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(self.n_jobs, thread_name_prefix="softcount")
             waiting: deque[Future[Result]] = deque()
             try:
                 for task in chain(head, tasks):
@@ -346,7 +344,9 @@ class SpillFile:
                 self._segment = self._next_segment(size)
             at = self._end
             # Written, not copied into the map: a full disk is then an error, and no signal that ends the process.
-            write_all(self._handle, raw, self._start + at)
+            done = 0
+            while done < raw.nbytes:  # a call may write only some of the bytes
+                done += os.pwrite(self._handle, raw[done:], self._start + at + done)
             self._end += size
             return memoryview(self._segment)[at : at + raw.nbytes]
         except OSError as error:
@@ -366,13 +366,6 @@ class SpillFile:
     def close(self) -> None:
         os.close(self._handle)
         self._segment = None
-
-
-def write_all(handle: int, raw: memoryview, start: int) -> None:
-    """Write all bytes to a file, which may take only some of them at a time."""
-    done = 0
-    while done < raw.nbytes:
-        done += os.pwrite(handle, raw[done:], start + done)
 
 
 def spill_error(folder: str, error: OSError, another: str = "") -> DataError:

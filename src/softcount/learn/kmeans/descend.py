@@ -31,10 +31,8 @@ from softcount.table import Chunk
 
 REFRESH = 16
 """Updates after which sums are counted afresh: adding and removing rows accumulates rounding."""
-
 CALM = 0.005
 """Share of changing rows below which bounds pay off."""
-
 ROUNDING = 1e-12
 """Relative rise of the cost that is rounding."""
 

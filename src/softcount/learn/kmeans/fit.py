@@ -50,31 +50,22 @@ from softcount.run.local import Rows, Runner, Threads, one_blas_thread
 
 SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""
-
 PLACES = 2
 """Rows drawn as new places for each centre."""
-
 TRIED = 3
 """Moves tried at once per failure allowed: those with the least cost before other centres move."""
-
 ALONE_AFTER = 4
 """Updates after which only the best of the moves is followed."""
-
 FAILURES = 2, 6
 """Failed moves in a row before the search ends: on larger tables, and at most."""
-
 AFFORDED = 1_100_000
 """Work of one assignment that decides between the two: iris in ten clusters is 54,000, digits 1,725,000."""
-
 TOO_MUCH = 10_000_000
 """Work of one assignment beyond which no centre is moved: all descents take half a second there."""
-
 ALONE = 1e-12
 """Relative weight of a cluster without a row that counts as nothing."""
-
 SWEEPS, LAST_SWEEPS = 4, 100
 """Sweeps of exchanging rows after a descent, and at the end: the first four bring most of the gain."""
-
 EXCHANGED = 2
 """Different local optima whose rows are exchanged."""
 
@@ -196,10 +187,8 @@ def propose_moves(few: FewRows, best: SmallEnd, rng: np.random.Generator, most: 
 
 WORTH_COMPILING = 1_000_000
 """Distances per round of assignments, over all runs, from which compiled kernels repay their import."""
-
 ROUNDS = 16
 """Assignments that a fit takes at least; a prediction takes one."""
-
 FINALISTS = 2
 """Runs on the sample of a large table that continue with all rows."""
 

@@ -18,13 +18,10 @@ from softcount.sources.wording import column as named
 
 LOOKED_AT = 1_024
 """Evenly spaced rows whose median is the anchor."""
-
 FAR = 16.0
 """Typical deviations from zero beyond which a column is shifted: nearer, products lose less than three digits."""
-
 COMFORTABLE = {4: 20, 8: 200}
 """Powers of two, by bytes per number, within which squares neither overflow nor vanish."""
-
 BEYOND = 2.0**480
 """Distance at which all centres are equally far in float64, and squares are close to overflow."""
 
@@ -205,19 +202,14 @@ class Points(Struct, frozen=True):
 
 TILE = 1 << 19
 """Scores held at once, unless one run has more."""
-
 ROOM = 1 << 22
 """Scores of one run beyond which runs are not held in memory side by side."""
-
 FEW = 1 << 20
 """Products up to which all sums are counted afresh: finding the changed rows costs as much."""
-
 BEHIND = 20.0
 """Times its last gain by which a run may be behind the best: gains shrink by a tenth or more each time."""
-
 EVEN = 1e6
 """Weights within this factor can be added to and removed from sums with only rounding left."""
-
 CLEAR = 1e-9
 """Relative rounding of squared distances by products that changes nothing."""
 
@@ -439,7 +431,6 @@ def run_stack(stack: StartStack, most: int, best: float, alone: int | None = Non
 
 SAMPLE = 8_192
 """Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""
-
 PER_CENTRE = 64
 """Rows sampled for each centre, where that is more."""
 
