@@ -375,7 +375,7 @@ def test_a_click_on_a_characteristic_word_adds_it_to_the_document(opened: Any) -
     documents = ["win a prize now", "see you at lunch"] * 12
     html = sc.NaiveBayes(kinds="text").fit(documents, ["spam", "ham"] * 12).explore().html
     page = opened(html).ready().page
-    assert not page.locator("#tools").is_visible() and not page.locator("#telling").is_visible()
+    assert not page.locator("#tools").is_visible() and not page.locator("#informative").is_visible()
     page.get_by_role("button", name="prize").click()
     assert page.locator("textarea").input_value() == "prize"
     assert page.locator(".word.plus").first.is_visible()

@@ -38,7 +38,7 @@ from softcount.evaluate.calibrate import SMALLEST
 from softcount.evaluate.ranking import FOLDS, Behind, ScoredRows, behind, ranked, verdict
 from softcount.evaluate.scores import Evaluation, evaluate_rows
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
-from softcount.pictures.inline_html import boxed, said_lines, small_table
+from softcount.pictures.inline_html import boxed, note_lines, small_table
 from softcount.run.local import Threads
 from softcount.run.progress import Tell, end_on_interrupt, keep_quiet
 from softcount.sources.frames import refuse_elsewhere
@@ -492,7 +492,7 @@ class Comparison(Struct, frozen=True, eq=False):
             for found in self.scores
         ]
         table = small_table(("model", "log-loss", "accuracy", "seconds"), rows)
-        return boxed(type(self).__name__, f"{self.how}, {self.rows:,} rows", [table, said_lines(self.verdicts)])
+        return boxed(type(self).__name__, f"{self.how}, {self.rows:,} rows", [table, note_lines(self.verdicts)])
 
 
 def compare(

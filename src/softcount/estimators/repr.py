@@ -18,7 +18,7 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
-from softcount.pictures.inline_html import picture, said_lines, share_bars, small_table, upright_bars
+from softcount.pictures.inline_html import picture, note_lines, share_bars, small_table, upright_bars
 from softcount.pictures.text import format_count, format_loss, format_share, printable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def describe(estimator: Any) -> Iterator[str] | None:
 
 def _describe_model(estimator: Any) -> Iterator[str]:
     yield from DESCRIPTIONS_OF_MODELS[type(estimator.fitted_)](estimator, estimator.fitted_)
-    yield said_lines(estimator.fitted_.notes)
+    yield note_lines(estimator.fitted_.notes)
 
 
 def _describe_states(estimator: Any, fitted: FittedStates) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _describe_classes(estimator: Any, fitted: Fitted) -> Iterator[str]:
     if tried is not None:
         loss = f"log-loss {format_loss(tried.log_loss)} (baseline {format_loss(tried.baseline_log_loss)})"
         right = f"accuracy {format_share(tried.accuracy)} (baseline {format_share(tried.baseline_accuracy)})"
-        yield said_lines([f"{right}, {loss}, {tried.how}"])
+        yield note_lines([f"{right}, {loss}, {tried.how}"])
     yield _share_bars(dict(zip(fitted.names, fitted.shares.tolist(), strict=True)))
     names, influence = labels_in(fitted), fitted.influence()
     top = max((far for _, far in influence), default=0.0) or 1.0
@@ -101,7 +101,7 @@ def _describe_centres(estimator: Any) -> Iterator[str]:
     yield _share_bars(dict(enumerate((found.sizes / rows).tolist())))
     names = getattr(estimator, "feature_names_in_", range(columns))
     yield _number_table("centre", names, range(groups), found.centres)
-    yield said_lines(found.notes)
+    yield note_lines(found.notes)
 
 
 def _describe_chain(estimator: Any) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _describe_chain(estimator: Any) -> Iterator[str]:
     yield _share_bars(estimator.shares_)
     if estimator.predictions_.order == 1:
         yield _number_table("after", estimator.next_symbols_, estimator.contexts_, estimator.transitions_)
-    yield said_lines(estimator.notes_)
+    yield note_lines(estimator.notes_)
 
 
 def _describe_histogram(estimator: Any) -> Iterator[str]:

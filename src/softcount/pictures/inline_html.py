@@ -34,9 +34,9 @@ def short(value: object) -> str:
     return markup(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
 
 
-def boxed(title: str, said: str, parts: Iterable[str] = ()) -> str:
-    """A box with a title, a line beside it, and parts that are markup already."""
-    head = f'<div><b>{short(title)}</b> <span style="{QUIET}">{markup(said[:300])}</span></div>'
+def boxed(title: str, note: str, parts: Iterable[str] = ()) -> str:
+    """A box with a title, a note after it, and parts that are markup already."""
+    head = f'<div><b>{short(title)}</b> <span style="{QUIET}">{markup(note[:300])}</span></div>'
     return f'<div style="{BOX}">{head}{"".join(parts)}</div>'
 
 
@@ -83,7 +83,7 @@ def picture(drawing: Drawing) -> str:
     return f'<img style="max-width:100%" alt="{markup(drawing.description)}" src="data:image/svg+xml;base64,{data}">'
 
 
-def said_lines(lines: Sequence[str]) -> str:
+def note_lines(lines: Sequence[str]) -> str:
     """Lines of small print, the first of them."""
     return "".join(f'<div style="{QUIET}">{markup(line[:300])}</div>' for line in lines[:MOST_ROWS]) + _more(len(lines))
 

@@ -192,8 +192,25 @@ def model_page(
     """Write what a model holds, for `softcount show` or, in `full`, as a report; with a table, what its rows show."""
     page, redaction = Page(), redaction_of(fitted, redact)
     view = View(fitted, class_names(fitted, redaction), full, rows, parameters, redaction)
-    _add_model(page, view)
     if full:
+        _add_overview(page, view)
+    else:
+        page.heading(title_of(fitted))
+        page.line(_describe_size(fitted))
+        if parameters:
+            page.line("figures are the parameters that rows are scored with, which include the prior")
+    if fitted.classes is not None:
+        _add_performance(page, view)
+    elif not full:
+        _add_search(page, view)
+    for add_part in (_add_classes, _add_columns, _add_cards, _add_rows):
+        add_part(page, view)
+    if full:
+        summary = None if rows is None else rows.summary
+        quality.add_quality(page, fitted, redaction, summary)
+        if rows is not None and summary is not None:
+            quality.add_drift(page, fitted.record.table, summary, rows.name)
+        _add_search(page, view)
         quality.add_origin(page, fitted.record, redaction)
         return page
     families: dict[Any, str] = {}
@@ -206,36 +223,6 @@ def model_page(
     shown_above = [note for note in fitted.notes if note.startswith(WORSE) and fitted.classes is not None]
     quality.add_notes(page, [note for note in fitted.notes if note not in shown_above])
     return page
-
-
-def _add_model(page: Page, view: View) -> None:
-    """Add title and figures, how good the model is or how its classes were found, its classes, columns and rows."""
-    fitted, rows = view.fitted, view.rows
-    if view.full:
-        _add_overview(page, view)
-        if fitted.classes is not None:
-            _add_performance(page, view)
-        _add_classes(page, view)
-        _add_columns(page, view)
-        _add_cards(page, view)
-        _add_rows(page, view)
-        quality.add_quality(page, fitted, view.redaction, None if rows is None else rows.summary)
-        if rows is not None and rows.summary is not None:
-            quality.add_drift(page, fitted.record.table, rows.summary, rows.name)
-        _add_search(page, view)
-        return
-    page.heading(title_of(fitted))
-    page.line(_describe_size(fitted))
-    if view.parameters:
-        page.line("figures are the parameters that rows are scored with, which include the prior")
-    if fitted.classes is not None:
-        _add_performance(page, view)
-    else:
-        _add_search(page, view)
-    _add_classes(page, view)
-    _add_columns(page, view)
-    _add_cards(page, view)
-    _add_rows(page, view)
 
 
 def _describe_size(fitted: Fitted) -> str:

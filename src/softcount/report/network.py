@@ -17,7 +17,7 @@ from softcount.pictures.text import format_count, format_number, format_share
 from softcount.report import evaluation, quality
 from softcount.report.classes import add_anomalies
 from softcount.report.graph import Monitor, NetworkPicture, graph_lines
-from softcount.report.page import OPEN, Figure, Page, Redaction, key_text, make_grid, redaction_of
+from softcount.report.page import Figure, Page, Redaction, key_text, make_grid, redaction_of
 
 if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly
@@ -135,7 +135,10 @@ def network_page(
         _add_overview(page, fitted, redaction)
         page.heading("Tables")
     else:
-        add_network(page, fitted, redaction)
+        page.heading(title_of(fitted))
+        _add_fit(page, fitted)
+        _add_performance(page, fitted, redaction, full)
+        _add_graph(page, fitted, redaction, full)
     known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
     for place in fitted.net.graph.order[:most]:
         _add_node(page, fitted, NodeTable.of(fitted, place, known), redaction, full)
@@ -157,23 +160,9 @@ def network_page(
     return page
 
 
-def add_network(page: Page, fitted: FittedNet, redaction: Redaction = OPEN) -> None:
-    """Add title and figures, how the fit went, how good the network is at its target, and the graph."""
-    page.heading(title_of(fitted))
-    tried, target = fitted.record.evaluation, fitted.target
-    _add_fit(page, fitted)
-    if tried is not None and target is not None:
-        intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
-        names = redaction.levels(target, fitted.levels[target])
-        evaluation.add_evaluation(page, tried, names, intro, remedy="")
-    elif target is not None:
-        page.line(NOT_EVALUATED)
-    _add_graph(page, fitted, redaction, False)
-
-
 def _add_overview(page: Page, fitted: FittedNet, redaction: Redaction) -> None:
     """Add the first parts of a report: table and target, figures, the graph, notes, and how good the network is."""
-    tried, target = fitted.record.evaluation, fitted.target
+    tried = fitted.record.evaluation
     subject = quality.subject_of(fitted) if redaction.shows_cells else ""
     page.heading(subject or title_of(fitted))
     if subject:
@@ -185,16 +174,23 @@ def _add_overview(page: Page, fitted: FittedNet, redaction: Redaction) -> None:
     _add_graph(page, fitted, redaction, True)
     if redaction.shows_cells:
         quality.add_ordered_notes(page, fitted.notes)
-    if target is not None:
+    if fitted.target is not None:
         page.heading("How good it is")
-    if tried is not None and target is not None:
-        names = redaction.levels(target, fitted.levels[target])
-        if evaluation.shown_above(tried):
-            evaluation.add_confusion(page, tried, names, picture=True)
-        intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
-        evaluation.add_evaluation(page, tried, names, intro, remedy="", full=True)
-    elif target is not None:
+    _add_performance(page, fitted, redaction, True)
+
+
+def _add_performance(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) -> None:
+    tried, target = fitted.record.evaluation, fitted.target
+    if target is None:
+        return
+    if tried is None:
         page.line(NOT_EVALUATED)
+        return
+    names = redaction.levels(target, fitted.levels[target])
+    if full and evaluation.shown_above(tried):
+        evaluation.add_confusion(page, tried, names, picture=True)
+    intro = f"{tried.how}, on rows the network had not seen ({format_count(tried.n_rows, 'labelled row')}):"
+    evaluation.add_evaluation(page, tried, names, intro, remedy="", full=full)
 
 
 def _add_fit(page: Page, fitted: FittedNet) -> None:

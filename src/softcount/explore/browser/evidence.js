@@ -43,7 +43,7 @@ function rangeOf(variable, chosen) {
 }
 
 /** What is given of a variable, for people. */
-function saidEvidence(variable, e) {
+function evidenceText(variable, e) {
   if ("text" in e) return e.text.length > 40 ? `${e.text.slice(0, 40)}…` : e.text;
   if ("value" in e) return `= ${e.value}`;
   const chosen = chosenCells(e);
@@ -70,12 +70,12 @@ function addressOf(variables, evidence) {
   evidence.forEach((e, at) => {
     if (!e) return;
     const variable = variables[at];
-    let said;
-    if ("text" in e) said = `"${escaped(e.text)}`;
-    else if ("value" in e) said = `=${e.value}`;
-    else if (variable.kind === "number") said = `[${chosenCells(e).map((c) => `${variable.edges[c - 1] ?? ""}:${variable.edges[c] ?? ""}`).join("|")}`;
-    else said = chosenCells(e).map((c) => escaped(variable.levels[c])).join("|");
-    parts.push(`${escaped(variable.name)}=${said}`);
+    let text;
+    if ("text" in e) text = `"${escaped(e.text)}`;
+    else if ("value" in e) text = `=${e.value}`;
+    else if (variable.kind === "number") text = `[${chosenCells(e).map((c) => `${variable.edges[c - 1] ?? ""}:${variable.edges[c] ?? ""}`).join("|")}`;
+    else text = chosenCells(e).map((c) => escaped(variable.levels[c])).join("|");
+    parts.push(`${escaped(variable.name)}=${text}`);
   });
   return parts.join("&");
 }
@@ -97,16 +97,16 @@ function evidenceIn(address, variables) {
   return found;
 }
 
-function evidenceFrom(variable, said) {
-  if (variable.kind === "text") return said.startsWith('"') || said.startsWith("%22") ? { text: decodeURIComponent(said.replace(/^("|%22)/, "")) } : null;
-  if (variable.kind === "number" && said.startsWith("=")) return Number.isFinite(Number(said.slice(1))) ? { value: Number(said.slice(1)) } : null;
+function evidenceFrom(variable, text) {
+  if (variable.kind === "text") return text.startsWith('"') || text.startsWith("%22") ? { text: decodeURIComponent(text.replace(/^("|%22)/, "")) } : null;
+  if (variable.kind === "number" && text.startsWith("=")) return Number.isFinite(Number(text.slice(1))) ? { value: Number(text.slice(1)) } : null;
   if (variable.kind === "number") {
     if (variable.exact) return null;
     const bars = [...Array(variable.size).keys()];
-    const spans = decodeURIComponent(said).replace(/^\[/, "").split("|");
+    const spans = decodeURIComponent(text).replace(/^\[/, "").split("|");
     return cellsOf(variable.size, bars.filter((c) => spans.includes(`${variable.edges[c - 1] ?? ""}:${variable.edges[c] ?? ""}`)));
   }
-  const names = said.split("|").map(decodeURIComponent);
+  const names = text.split("|").map(decodeURIComponent);
   return cellsOf(variable.size, [...variable.levels.keys()].filter((c) => names.includes(variable.levels[c])));
 }
 
@@ -116,7 +116,7 @@ const shellWord = (text) => (/^[\w./=:-]+$/.test(text) ? text : `'${text.replace
 const pythonText = (text) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 const pythonNumber = (x) => (x === Infinity ? 'float("inf")' : x === -Infinity ? '-float("inf")' : String(x));
 
-/** How the library is told the same; the names of those it cannot be told, which a star of columns takes one by one. */
+/** The question as `query` takes it, in the shell and in Python, and the names of the columns that it cannot take. */
 function asQuestion(variables, evidence, asked, sets) {
   const shell = [];
   const python = [];
@@ -124,18 +124,18 @@ function asQuestion(variables, evidence, asked, sets) {
   evidence.forEach((e, at) => {
     const variable = variables[at];
     if (!e || at === asked) return;
-    const told = "text" in e ? [e.text, pythonText(e.text)] : "value" in e ? [String(e.value), String(e.value)] : toldCells(variable, e, sets);
-    if (!told) {
+    const written = "text" in e ? [e.text, pythonText(e.text)] : "value" in e ? [String(e.value), String(e.value)] : writeCells(variable, e, sets);
+    if (!written) {
       left.push(variable.name);
       return;
     }
-    shell.push(`--given ${shellWord(`${variable.name}=${told[0]}`)}`);
-    python.push(`${pythonText(variable.name)}: ${told[1]}`);
+    shell.push(`--given ${shellWord(`${variable.name}=${written[0]}`)}`);
+    python.push(`${pythonText(variable.name)}: ${written[1]}`);
   });
   return { shell, python, left };
 }
 
-function toldCells(variable, e, sets) {
+function writeCells(variable, e, sets) {
   const chosen = chosenCells(e);
   if (variable.kind === "number") {
     const range = sets && rangeOf(variable, chosen);

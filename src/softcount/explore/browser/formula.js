@@ -15,7 +15,7 @@ const OPERATIONS = {
 
 /**
  * A formula that Python wrote: `value(row, k)` is its number in a class, `columns` are those it is computed from, and
- * `tell(row, k, times, add)` says what each of them, or null for none, adds to that number.
+ * `addTerms(row, k, times, add)` says what each of them, or null for none, adds to that number.
  */
 const readFormula = (doc) => FORMULAS[doc.is](doc);
 
@@ -29,10 +29,10 @@ const FORMULAS = {
     const [apply, parts] = [OPERATIONS[doc.operation], doc.parts.map(readFormula)];
     const found = shared(parts.flatMap((part) => part.columns), (row, k) => apply(...parts.map((part) => part.value(row, k))));
     const [left, right] = parts;
-    const both = (sign) => (row, k, times, add) => (left.tell(row, k, times, add), right.tell(row, k, sign * times, add));
-    if (doc.operation === "add") found.tell = both(1);
-    if (doc.operation === "subtract") found.tell = both(-1);
-    if (doc.operation === "multiply") found.tell = (row, k, times, add) => left.tell(row, k, times * right.value(row, k), add);
+    const both = (sign) => (row, k, times, add) => (left.addTerms(row, k, times, add), right.addTerms(row, k, sign * times, add));
+    if (doc.operation === "add") found.addTerms = both(1);
+    if (doc.operation === "subtract") found.addTerms = both(-1);
+    if (doc.operation === "multiply") found.addTerms = (row, k, times, add) => left.addTerms(row, k, times * right.value(row, k), add);
     return found;
   },
   Choose(doc) {
@@ -55,18 +55,18 @@ const WORD_WEIGHTS = { once: () => 1, times: (n) => n, log: (n) => Math.log(1 + 
 function readWords({ code: { key, each }, table: packed }) {
   const table = unpacked(packed, true);
   let width = 0;
-  function tell(row, k, times, add) {
+  function addTerms(row, k, times, add) {
     width ||= table.length / row.vocabulary(key);
     for (const [place, count] of row.words(key)) add(key, k, times * WORD_WEIGHTS[each](count) * table[place * width + (width > 1 ? k : 0)], place);
   }
-  return { columns: [key], value: (row, k) => totalOf(tell, row, k), tell };
+  return { columns: [key], value: (row, k) => totalOf(addTerms, row, k), addTerms };
 }
 
 /** A formula of which all columns have an equal share. */
 function shared(columns, value) {
   const own = columns.length ? [...new Set(columns)] : [null];
-  const tell = (row, k, times, add) => own.forEach((column) => add(column, k, (times * value(row, k)) / own.length));
-  return { columns: [...new Set(columns)], value, tell };
+  const addTerms = (row, k, times, add) => own.forEach((column) => add(column, k, (times * value(row, k)) / own.length));
+  return { columns: [...new Set(columns)], value, addTerms };
 }
 
 function readTest(doc) {
@@ -94,14 +94,14 @@ function readCode(doc) {
 function readBlockDensity(doc) {
   const [mean, covariance, values] = [unpacked(doc.form.mean), unpacked(doc.form.covariance), doc.values.map(readFormula)];
   const d = doc.keys.length;
-  function tell(row, k, times, add) {
+  function addTerms(row, k, times, add) {
     const there = doc.keys.flatMap((name, i) => (Number.isNaN(row.number(name)) ? [] : [i]));
     const { off, factor, z, top } = normalAt(mean, covariance, d, k, there, there.map((i) => values[i].value(row, k)));
     const turned = backward(factor, z);
     there.forEach((i, a) => add(doc.keys[i], k, -0.5 * times * off[a] * turned[a]));
     add(null, k, times * top);
   }
-  return { columns: doc.keys, value: (row, k) => totalOf(tell, row, k), tell };
+  return { columns: doc.keys, value: (row, k) => totalOf(addTerms, row, k), addTerms };
 }
 
 /**
@@ -125,27 +125,27 @@ function readAodeMean(doc) {
   const offsets = sizes.map((_, term) => sizes.slice(0, term).reduce((a, b) => a + b, 1));
   const columns = codes.map((code) => code.columns[0]);
   const width = alone.length / shares.length;
-  function tell(row, k, times, add) {
+  function addTerms(row, k, times, add) {
     const places = codes.map((code, term) => (code.at(row) > 0 ? offsets[term] + code.at(row) - 1 : 0));
     const there = [...places.keys()].filter((term) => places[term] > 0);
-    const said = (term, parent) => given[(k * width + places[term]) * width + places[parent]];
+    const pair = (term, parent) => given[(k * width + places[term]) * width + places[parent]];
     add(null, k, times * shares[k]);
     if (!there.length) return;
-    const stars = there.map((parent) => alone[k * width + places[parent]] + there.reduce((sum, term) => sum + said(term, parent), 0));
+    const stars = there.map((parent) => alone[k * width + places[parent]] + there.reduce((sum, term) => sum + pair(term, parent), 0));
     const own = sharesOf(stars);
     there.forEach((term, a) => {
-      const hung = there.reduce((sum, parent, b) => sum + own[b] * said(term, parent), 0);
+      const hung = there.reduce((sum, parent, b) => sum + own[b] * pair(term, parent), 0);
       add(columns[term], k, times * (own[a] * alone[k * width + places[term]] + hung));
       if (own[a] > 0) add(null, k, -times * own[a] * Math.log(own[a]));
     });
     add(null, k, -times * Math.log(there.length));
   }
-  return { columns, value: (row, k) => totalOf(tell, row, k), tell };
+  return { columns, value: (row, k) => totalOf(addTerms, row, k), addTerms };
 }
 
-function totalOf(tell, row, k) {
+function totalOf(addTerms, row, k) {
   let total = 0;
-  tell(row, k, 1, (_, __, x) => (total += x));
+  addTerms(row, k, 1, (_, __, x) => (total += x));
   return total;
 }
 
@@ -188,7 +188,7 @@ function readEnsemble(doc, variables) {
     const start = new Float64Array(doc.classes);
     const columns = new Map(names.map((name) => [name, { name, at: places.get(name), scores: new Float64Array(doc.classes) }]));
     const add = (column, k, x) => ((column === null ? start : columns.get(column).scores)[k] += x);
-    for (const term of terms) for (let k = 0; k < doc.classes; k++) term.tell(row, k, 1, add);
+    for (const term of terms) for (let k = 0; k < doc.classes; k++) term.addTerms(row, k, 1, add);
     return { start, columns: [...columns.values()] };
   }
 
@@ -198,7 +198,7 @@ function readEnsemble(doc, variables) {
     const odds = new Map();
     for (const term of terms)
       for (const [k, sign] of [[ours, 1], [theirs, -1]])
-        term.tell(row, k, sign, (column, _, x, word) => word !== undefined && places.get(column) === at && odds.set(word, (odds.get(word) ?? 0) + x));
+        term.addTerms(row, k, sign, (column, _, x, word) => word !== undefined && places.get(column) === at && odds.set(word, (odds.get(word) ?? 0) + x));
     return odds;
   }
 

@@ -39,9 +39,9 @@ function makeGraph(graph, variables, goTo) {
       const [variable, own, e] = [variables[place], shares && shares[place], evidence[place]];
       button.classList.toggle("given", Boolean(e));
       button.classList.toggle("about", place === asked);
-      if (e) most.textContent = saidEvidence(variable, e);
+      if (e) most.textContent = evidenceText(variable, e);
       else if (!own) most.textContent = "";
-      else if (variable.kind === "number") most.textContent = saidMiddle(variable, own, null);
+      else if (variable.kind === "number") most.textContent = medianText(variable, own, null);
       else {
         const best = own.indexOf(Math.max(...own));
         const level = variable.cuts ? variable.levels[best].replace(/-?\d+\.\d+/g, (x) => String(Number(Number(x).toPrecision(3)))) : variable.levels[best];

@@ -60,7 +60,7 @@ function networkEngine(doc) {
     return found ? found.log : -Infinity;
   }
 
-  /** What every node adds to the log-odds of a level of the node asked about, to what those before it have said. */
+  /** What every node adds to the log-odds of a level of the node asked about, to what those before it add. */
   function waterfall(evidence, against, asked) {
     const others = evidence.map((e, at) => (at === asked ? null : e));
     if (asked >= nodes.length) return null;
@@ -227,8 +227,8 @@ function makeTree(doc, sizes) {
   function down(pots, messages) {
     for (let c = 0; c < cliques.length; c++) {
       if (doc.above[c] < 0) continue;
-      const said = margin(pots, borders[c], doc.above[c]);
-      const ratio = said.map((value, place) => (messages[c][place] > 0 ? value / messages[c][place] : 0));
+      const sent = margin(pots, borders[c], doc.above[c]);
+      const ratio = sent.map((value, place) => (messages[c][place] > 0 ? value / messages[c][place] : 0));
       const places = placesIn(c, borders[c]);
       const pot = pots[c];
       for (let cell = 0; cell < pot.length; cell++) pot[cell] *= ratio[places[cell]];

@@ -101,11 +101,11 @@ function startPage(engine, info) {
 
   function makeCard(variable, place) {
     const title = made("h3", { id: `name-${place}` }, ...breaking(variable.name));
-    const said = made("span", { class: "said" });
+    const summary = made("span", { class: "summary" });
     const card = made("section", { class: `card ${variable.kind}`, "aria-labelledby": `name-${place}`, id: `card-${place}` });
     const clear = made("button", { type: "button", class: "clear", "aria-label": `Clear ${variable.name}`, onclick: () => change(place, null) }, "×");
-    card.append(made("div", { class: "top" }, title, said, clear));
-    const found = { card, said, clear, bars: [], place };
+    card.append(made("div", { class: "top" }, title, summary, clear));
+    const found = { card, summary, clear, bars: [], place };
     if (variable.kind === "text") addDocument(found, variable);
     else if (variable.kind === "number") addNumber(found, variable);
     else addLevels(found, variable);
@@ -240,7 +240,7 @@ function startPage(engine, info) {
       for (const card of cards) if (card.place !== state.asked) showShares(card, found.shares[card.place]);
       showAnswer(evidence, found.shares[state.asked]);
       showEvidence(evidence);
-      showTelling(evidence);
+      showInformation(evidence);
       showLikeliest(evidence);
     } else showConflict(evidence);
     showQuestion(evidence);
@@ -285,12 +285,12 @@ function startPage(engine, info) {
       bar.title = words;
       if (number) bar.setAttribute("aria-label", words);
     }
-    card.said.textContent = number ? saidMiddle(variable, shares, state.evidence[card.place]) : "";
+    card.summary.textContent = number ? medianText(variable, shares, state.evidence[card.place]) : "";
   }
 
   function showChips(evidence) {
-    const chips = evidence.flatMap((e, place) => e ? [made("li", {}, made("button", { type: "button", class: "chip", "aria-label": `Clear: ${variables[place].name} ${saidEvidence(variables[place], e)}`, onclick: () => change(place, null) },
-      made("b", {}, variables[place].name), ` ${saidEvidence(variables[place], e)} `, made("span", { "aria-hidden": "true" }, "×")))] : []);
+    const chips = evidence.flatMap((e, place) => e ? [made("li", {}, made("button", { type: "button", class: "chip", "aria-label": `Clear: ${variables[place].name} ${evidenceText(variables[place], e)}`, onclick: () => change(place, null) },
+      made("b", {}, variables[place].name), ` ${evidenceText(variables[place], e)} `, made("span", { "aria-hidden": "true" }, "×")))] : []);
     at("chips").replaceChildren(...chips);
     at("nothing").hidden = chips.length > 0;
   }
@@ -299,12 +299,12 @@ function startPage(engine, info) {
     const log = engine.logEvidence(evidence);
     const sets = evidence.some((e) => e && e.cells);
     const points = evidence.filter((e) => e && !e.cells).length;
-    let said = "";
+    let text = "";
     if (sets && log !== null) {
       const share = Math.exp(log);
-      said = `Probability of these values: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values and documents" : ""}.`;
-    } else if (points) said = "Exact values and documents have no probability of their own.";
-    at("evidence").textContent = said;
+      text = `Probability of these values: ${share >= 0.0005 ? percent(share) : `1 in ${Math.round(Math.exp(-log)).toLocaleString("en")}`}${points ? ", without exact values and documents" : ""}.`;
+    } else if (points) text = "Exact values and documents have no probability of their own.";
+    at("evidence").textContent = text;
   }
 
   /** Reasons for the probabilities that are shown; what the columns do not explain of them has a step of its own. */
@@ -365,16 +365,16 @@ function startPage(engine, info) {
       made("b", {}, variables[engine.asked].levels[k]), ...words.map((word) => made("button", { type: "button", class: "word", onclick: () => add(word) }, word))));
   }
 
-  function showTelling(evidence) {
+  function showInformation(evidence) {
     const found = engine.information(evidence, state.asked);
-    if (!found) return at("telling").replaceChildren(made("li", { class: "quiet" }, "Not computed for so large a network."));
+    if (!found) return at("informative").replaceChildren(made("li", { class: "quiet" }, "Not computed for so large a network."));
     const best = found.filter(({ bits }) => bits > 5e-4).sort((a, b) => b.bits - a.bits).slice(0, 6);
     const rows = best.map(({ at: place, bits }) => {
       const bar = made("span", { class: "push plus" });
       bar.style.setProperty("--p", (bits / best[0].bits).toFixed(4));
       return made("li", {}, made("a", { class: "name", title: variables[place].name, href: `#card-${place}`, onclick: (event) => { event.preventDefault(); goTo(place); } }, variables[place].name), made("span", { class: "track" }, bar), made("span", { class: "share" }, `${bits.toFixed(bits < 0.1 ? 3 : 2)} bit`));
     });
-    at("telling").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "No other column would change the answer.")]));
+    at("informative").replaceChildren(...(rows.length ? rows : [made("li", { class: "quiet" }, "No other column would change the answer.")]));
   }
 
   function goTo(place) {
@@ -388,21 +388,21 @@ function startPage(engine, info) {
     const rows = !found ? [] : variables.flatMap((variable, place) => {
       const e = evidence[place];
       if (variable.kind === "text" || (!found.has(place) && !e)) return [];
-      const said = found.has(place) && !(e && "value" in e) ? cellName(variable, found.get(place)) : saidEvidence(variable, e);
-      return [made("tr", e ? { class: "told" } : {}, made("th", { scope: "row" }, variable.name), made("td", {}, said))];
+      const value = found.has(place) && !(e && "value" in e) ? cellName(variable, found.get(place)) : evidenceText(variable, e);
+      return [made("tr", e ? { class: "given-row" } : {}, made("th", { scope: "row" }, variable.name), made("td", {}, value))];
     });
     at("likeliest").replaceChildren(...rows);
   }
 
   function showConflict(evidence) {
     const places = conflict(engine, evidence);
-    const said = places.map((place) => `${variables[place].name} ${saidEvidence(variables[place], evidence[place])}`);
-    at("problem").textContent = said.length === 1
-      ? `Impossible under this model: ${said[0]}. Clear it, or undo.`
-      : `Impossible together under this model: ${said.join("; ")}. Clear one of them, or undo.`;
+    const given = places.map((place) => `${variables[place].name} ${evidenceText(variables[place], evidence[place])}`);
+    at("problem").textContent = given.length === 1
+      ? `Impossible under this model: ${given[0]}. Clear it, or undo.`
+      : `Impossible together under this model: ${given.join("; ")}. Clear one of them, or undo.`;
     at("evidence").textContent = "";
-    for (const id of ["reasons", "telling", "likeliest"]) at(id).replaceChildren();
-    for (const { bars, said: words } of cards) {
+    for (const id of ["reasons", "informative", "likeliest"]) at(id).replaceChildren();
+    for (const { bars, summary: words } of cards) {
       words.textContent = "";
       for (const { fill, share } of bars) {
         fill.style.setProperty("--p", "0");
@@ -506,10 +506,10 @@ function startPage(engine, info) {
     const asked = evidence[state.asked];
     evidence[state.asked] = null;
     replaceAll(evidence);
-    const said = [];
-    if (asked) said.push(`${variables[state.asked].name} in the data: ${saidEvidence(variables[state.asked], asked)}.`);
-    if (skipped.length) said.push(`Left out, because the model has not seen the value: ${skipped.join(", ")}.`);
-    at("row-note").textContent = said.join(" ");
+    const notes = [];
+    if (asked) notes.push(`${variables[state.asked].name} in the data: ${evidenceText(variables[state.asked], asked)}.`);
+    if (skipped.length) notes.push(`Left out, because the model has not seen the value: ${skipped.join(", ")}.`);
+    at("row-note").textContent = notes.join(" ");
   }
 
   async function copy(id) {
@@ -559,7 +559,7 @@ function startPage(engine, info) {
     if (graph) at("graph").append(graph.box);
     at("graph").hidden = !graph;
     at("tools").hidden = onlyText;
-    for (const id of ["telling", "likeliest"]) at(id).closest("section").hidden = onlyText;
+    for (const id of ["informative", "likeliest"]) at(id).closest("section").hidden = onlyText;
     at("data-tip").hidden = !variables.some((variable) => variable.data);
     if (engine.order) addAsking(order);
     arrange(order);
@@ -605,8 +605,8 @@ function middleOf({ edges, range, whole, hidden }, c) {
 }
 
 /** About where the middle of a number lies, from its bars. */
-function saidMiddle(variable, shares, e) {
-  if (e) return saidEvidence(variable, e);
+function medianText(variable, shares, e) {
+  if (e) return evidenceText(variable, e);
   let below = 0;
   for (let c = 0; c < shares.length; c++) {
     if (below + shares[c] >= 0.5) return `median ${shortNumber(quantileIn(variable, c, (0.5 - below) / shares[c]))}`;

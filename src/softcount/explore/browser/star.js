@@ -18,7 +18,7 @@ function starEngine(doc) {
   ];
 
   /** What each class says of the evidence, part by part, weighed; the class itself rules classes out. */
-  function told(evidence, which = parts) {
+  function partLogs(evidence, which = parts) {
     return which.map((part) => {
       const logs = part.given(evidence) ? part.logs(evidence) : null;
       return logs && logs.map((log) => (part.weight === 1 ? log : part.weight * log));
@@ -36,7 +36,7 @@ function starEngine(doc) {
   }
 
   function answer(evidence) {
-    const logs = joint(evidence, told(evidence));
+    const logs = joint(evidence, partLogs(evidence));
     const weights = sharesOf(logs);
     if (!weights) return { possible: false };
     const shares = new Array(columns.length + 1);
@@ -47,17 +47,17 @@ function starEngine(doc) {
   }
 
   const ensemble = doc.ensemble && readEnsemble(doc.ensemble, [target, ...columns]);
-  const sober = doc.calibration && calibrated(doc.calibration);
+  const calibrate = doc.calibration && calibrated(doc.calibration);
 
   /** The probability of each class as `predict` has it; of a set or range the average over its values. */
   function predicted(evidence) {
-    const logs = joint(evidence, told(evidence));
+    const logs = joint(evidence, partLogs(evidence));
     if (logSum(logs) === -Infinity) return null;
     let found = null;
     if (ensemble) {
       found = new Float64Array(K);
       for (const { row, weight } of singleRows(evidence)) ensemble.predicted(row).forEach((share, k) => (found[k] += weight * share));
-    } else found = sober(Array.from(logs));
+    } else found = calibrate(Array.from(logs));
     return evidence[0] ? normalised(found.map((share, k) => (evidence[0].cells[k] ? share : 0))) : found;
   }
 
@@ -79,7 +79,7 @@ function starEngine(doc) {
         rows = rows.flatMap((row) => chosen.map((cell) => row.with(at, one(at, cell))));
         narrowed = narrowed.flatMap((row) => chosen.map((cell) => row.with(at, cellsOf(columns[at - 1].size, [cell]) ?? row[at])));
       }
-      const shares = rows.length > 1 ? sharesOf(narrowed.map((row) => logSum(joint(row, told(row))))) : [1];
+      const shares = rows.length > 1 ? sharesOf(narrowed.map((row) => logSum(joint(row, partLogs(row))))) : [1];
       return rows.map((row, place) => ({ row, weight: shares[place] }));
     }
     const { shares } = answer(free);
@@ -97,7 +97,7 @@ function starEngine(doc) {
   function logEvidence(evidence) {
     if (!doc.dense) return null;
     const sets = evidence.map((e) => (e && e.cells ? e : null));
-    return logSum(joint(sets, told(sets))) - logSum(start);
+    return logSum(joint(sets, partLogs(sets))) - logSum(start);
   }
 
   /**
@@ -108,12 +108,12 @@ function starEngine(doc) {
     if (ensemble) {
       const rows = singleRows(evidence).map(({ row, weight }) => ({ ...ensemble.parts(row), weight }));
       const average = (scoresOf) => rows[0].start.map((_, k) => rows.reduce((sum, row) => sum + row.weight * scoresOf(row)[k], 0));
-      const said = rows[0].columns.map(({ name, at }, place) => ({ name, at, scores: average((row) => row.columns[place].scores) }));
-      return stepsOf(average((row) => row.start), said.filter(({ at, scores }) => evidence[at] || scores.some((x) => x !== scores[0])), against, logs);
+      const contributions = rows[0].columns.map(({ name, at }, place) => ({ name, at, scores: average((row) => row.columns[place].scores) }));
+      return stepsOf(average((row) => row.start), contributions.filter(({ at, scores }) => evidence[at] || scores.some((x) => x !== scores[0])), against, logs);
     }
-    const found = told(evidence);
-    const said = parts.flatMap((part, place) => found[place] ? [{ name: part.columns.map((at) => columns[at].name).join(", "), scores: found[place], at: part.columns[0] + 1 }] : []);
-    return stepsOf(start, said, against, logs ?? joint(evidence, found));
+    const found = partLogs(evidence);
+    const contributions = parts.flatMap((part, place) => found[place] ? [{ name: part.columns.map((at) => columns[at].name).join(", "), scores: found[place], at: part.columns[0] + 1 }] : []);
+    return stepsOf(start, contributions, against, logs ?? joint(evidence, found));
   }
 
   /** In bits, how much every column that is not given would tell of the class on average. */
@@ -129,7 +129,7 @@ function starEngine(doc) {
 
   /** The likeliest row: of all classes, the one whose best levels and bars together are likeliest. */
   function likeliest(evidence) {
-    const found = told(evidence);
+    const found = partLogs(evidence);
     const free = parts.filter((part, place) => !found[place] || part.open(evidence));
     const sure = joint(evidence, found.map((own, place) => (free.includes(parts[place]) ? null : own)));
     let best = null;
@@ -154,7 +154,7 @@ function starEngine(doc) {
     likeliest,
     possible: (evidence) => answer(evidence).possible,
     wordOdds: (at, evidence, ours, theirs) => wordOdds(columns[at - 1], evidence[at].text, ours, theirs, K, ensemble && ensemble.wordOdds(evidence, at, ours, theirs)),
-    predicted: ensemble || sober ? predicted : null,
+    predicted: ensemble || calibrate ? predicted : null,
     difference: ensemble ? "average over sets and ranges" : "calibration",
     reasons: "columns",
   };
@@ -204,14 +204,14 @@ function bitsOf(weights, within) {
   return Math.max(bits, 0);
 }
 
-/** The log-odds of the best class against another, step by step from a start; the best by what they come to, unless told. */
-function stepsOf(start, said, against, logs = null) {
-  const whole = logs ?? start.map((score, k) => said.reduce((sum, { scores }) => sum + scores[k], score));
+/** The log-odds of the best class against another, step by step from a start; the best by their sum, unless `logs` are given. */
+function stepsOf(start, contributions, against, logs = null) {
+  const whole = logs ?? start.map((score, k) => contributions.reduce((sum, { scores }) => sum + scores[k], score));
   const [ours, runnerUp] = bestTwo(whole);
   const theirs = against === null || against === ours ? runnerUp : against;
   if (theirs === null) return null;
   const less = (own) => (own[ours] === own[theirs] ? 0 : own[ours] - own[theirs]);
-  const steps = [{ name: null, odds: less(start) }, ...said.map(({ name, scores, at }) => ({ name, odds: less(scores), at }))];
+  const steps = [{ name: null, odds: less(start) }, ...contributions.map(({ name, scores, at }) => ({ name, odds: less(scores), at }))];
   return { ours, theirs, steps, total: steps.reduce((sum, step) => sum + step.odds, 0) };
 }
 
