@@ -18,7 +18,7 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
-from softcount.pictures.inline_html import picture, note_lines, share_bars, small_table, upright_bars
+from softcount.pictures.inline_html import note_lines, picture, share_bars, small_table, upright_bars
 from softcount.pictures.text import format_count, format_loss, format_share, printable
 
 if TYPE_CHECKING:
