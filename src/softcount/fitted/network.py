@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from operator import call
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -238,8 +238,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
 
     @property
     def net(self) -> Net:
-        assert isinstance(self.model, Net)
-        return self.model
+        return cast(Net, self.model)
 
     def suitable_estimator(self) -> tuple[str, dict[str, Any]]:
         hidden = {name: self.levels[name] for name in (self.net.discrete.names[place] for place in self.net.hidden)}

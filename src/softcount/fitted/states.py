@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -35,8 +35,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     @property
     def chain(self) -> HiddenChain:
-        assert isinstance(self.model, HiddenChain)
-        return self.model
+        return cast(HiddenChain, self.model)
 
     # -- what was learned
 
