@@ -144,10 +144,9 @@ def test_public_parameters_come_back_private(example: Example) -> None:
 def test_sensible_parameters_pass_and_senseless_ones_are_told(example: Example) -> None:
     model = worked(example)
     for leaf in model.model.leaves:
-        private = model.estimates[leaf.key]
-        assert leaf.family.check_params(private) is None
-        wrong = {name: -np.abs(value) - 1.0 for name, value in private.items()}
-        assert leaf.family.check_params(wrong)
+        wrong = {name: -np.abs(value) - 1.0 for name, value in model.estimates[leaf.key].items()}
+        assert leaf.density(model.estimates).find_fault() is None
+        assert leaf.family.density(wrong, leaf.setting).find_fault()
 
 
 # -- what is derived from the core, against what families say themselves

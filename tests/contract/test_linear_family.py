@@ -138,8 +138,8 @@ def test_public_parameters_come_back_private(table: Any) -> None:
     size = 1e-9 * (1 + np.abs(anchor * scale))
     np.testing.assert_allclose(back["line"], params["line"], rtol=1e-9, atol=size)
     np.testing.assert_allclose(back["variance"], params["variance"], rtol=1e-12)
-    assert family.check_params(params) is None
-    assert family.check_params(params | {"variance": -params["variance"]})
+    assert family.density(params, setting).find_fault() is None
+    assert family.density(params | {"variance": -params["variance"]}, setting).find_fault()
     assert len(family.density(params, setting).describe()) == 2
 
 

@@ -388,7 +388,7 @@ def find_documents(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
     found = None if rows else frames.text_column(X)
     if reset:
         everything = read_kinds(getattr(estimator, "kinds", None)).everything
-        wanted = frames.TEXT if everything is not None and everything.takes(Kind.TEXT) else None
+        wanted = frames.TEXT if everything is not None and everything.facts.words else None
     else:
         wanted = getattr(_schema(estimator), "only_text", None)
     if rows and wanted is not None:

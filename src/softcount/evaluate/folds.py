@@ -12,7 +12,7 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,7 @@ from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import sparse
 from softcount.core.special import mixed
+from softcount.families.text import Bags
 from softcount.fitted.fitted import Fitted
 from softcount.learn.known_classes import add_older, describe_hidden, estimate_params, imagine_classes, run_labelled_em
 from softcount.learn.prepare import LABELLED_FLOOR, Tallied, count_once, on_task, recode_chunks
@@ -260,8 +261,11 @@ def _estimate_seen(model: ClassModel, counts: Counts, imagined: Imagined, params
     The vocabulary is that of all rows; a fit of these rows alone would not know the words of held-out rows.
     """
     found = {
-        leaf.key: leaf.family.estimate_seen(counts.arrays[leaf.key], imagined.hypers[leaf.key], imagined.how)
+        leaf.key: cast("Bags", leaf.family).estimate_seen(
+            counts.arrays[leaf.key], imagined.hypers[leaf.key], imagined.how
+        )
         for leaf in model.leaves
+        if leaf.family.facts.words
     }
     seen = {key: own for key, own in found.items() if own is not None}
     plain = model.with_leaves(tuple(leaf for leaf in model.leaves if leaf.key not in seen))

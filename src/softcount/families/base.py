@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import Twofold
 from softcount.core.formulas import Formula, Keys, Sizes
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError
 from softcount.families import learning
 from softcount.families.density import NOTHING, Density
 from softcount.families.learning import product
@@ -36,10 +36,6 @@ from softcount.text.words import Reading
 
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
-LARGEST = 1e150
-"""Limit of parameters, in counting units: beyond it squares and products overflow."""
-MAY_BE_INFINITE = ("freedom",)
-"""Parameters without an upper limit: with infinite `freedom` a t distribution is normal."""
 NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
 """Priors without a mode, which imply `mean`."""
 
@@ -373,57 +369,7 @@ class Family:
         """Return its features times (groups x features) weights as a formula, or None."""
         return None
 
-    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How) -> tuple[Params, np.ndarray] | None:
-        """Return parameters as of a fit that knows only the words that occur, and which do; None if it has no words."""
-        return None
-
     # -- files
-
-    def takes(self, kind: Kind) -> bool:
-        """Return whether it can model a column of this kind."""
-        return kind.numeric
-
-    def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
-        """Raise an error if the columns do not match the key; `alone` means that nothing else is modelled."""
-        if not columns or key != (columns if self.block else columns[0]):
-            raise ModelFileError(f"{key!r} is {self.name} of the columns {list(columns)!r}.")
-
-    def units(self, columns: tuple[Key, ...]) -> int:
-        """Return the number of its anchors and scales."""
-        return len(columns) or 1
-
-    def filed_levels(self, setting: Setting) -> Any:
-        """Return its categories for a file: plain values and tuples of them."""
-        return len(setting.levels)
-
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        """Return the categories from a file, and other arguments of `setting_type`.
-
-        `widest` is the largest number of categories that the tables in the file have.
-        """
-        if not specs and (type(levels) is not int or not 0 <= levels <= widest):
-            raise ModelFileError(f"width is {levels!r}, which is not a whole number between 0 and {widest}.")
-        return {"levels": tuple(spec.key for spec in specs) or tuple(range(levels))}
-
-    def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
-        """Return a description of what is wrong with the shape or the range of parameters from a file, or None."""
-        for name, value in params.items():
-            if value.shape[:1] != (groups,):
-                return f"{name} is not given for each of {groups} groups"
-            if not np.isfinite(value).all() and name not in MAY_BE_INFINITE:
-                return f"{name} is not finite"
-            if name in MAY_BE_INFINITE and not (value > 0).all():
-                return f"{name} is not above zero"
-            if (np.abs(value[np.isfinite(value)]) > LARGEST).any():
-                return f"{name} is beyond {LARGEST:g}"
-        table, levels = params.get("probability"), setting.levels
-        if table is None or table.shape[1:] == self._inner_shape("probability", setting):
-            return None
-        return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
-
-    def check_params(self, params: Params) -> str | None:
-        """Return a description of what is wrong with these parameters, or None."""
-        return learning.senseless(self.chart, params)
 
     def check_hyper(self, hyper: Hyper) -> str | None:
         """Return a description of what is wrong with prior parameters from a file, or None."""

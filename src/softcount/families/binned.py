@@ -155,6 +155,9 @@ class CutDensity(CellsDensity):
         names = [f"{name}:" for name in interval_names(edges, self.setting.written)]
         return [top_levels(row, names) for row in _sum_intervals(self.own["probability"], intervals)]
 
+    def find_fault(self) -> str | None:
+        return _check_intervals(self.own) or super().find_fault()
+
 
 @register
 class Cut(BinnedCounts, Struct, frozen=True):
@@ -281,9 +284,6 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if not within.shape == hyper["interval"].shape == hyper["alpha"].shape or not (within > 0).all():
             return "its numbers lie nowhere within its intervals"
         return None if each.shape == (found,) and (each >= 0).all() else "its prior rows are of other intervals"
-
-    def check_params(self, params: Params) -> str | None:
-        return _check_intervals(params) or PointCounts.check_params(self, params)
 
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
         inner = cuts_of(hyper["edges"], hyper.get("interval"))

@@ -188,6 +188,11 @@ class CategoricalDensity(SharesDensity):
         kept = (self.own["unseen"] > 0).any()
         return column > 0 if kept else (column > 0) & (column <= len(self.setting.levels))
 
+    def find_fault(self) -> str | None:
+        unseen = self.own.get("unseen", np.zeros(1))
+        possible = ((unseen >= 0) & (unseen <= 1)).all()
+        return super().find_fault() or (None if possible else NO_SHARE)
+
 
 @register
 class Categorical(Shares, Struct, frozen=True):
@@ -245,11 +250,6 @@ class Categorical(Shares, Struct, frozen=True):
     def natural(self, params: Params) -> np.ndarray:
         return log_of(params["probability"])
 
-    def check_params(self, params: Params) -> str | None:
-        unseen = params.get("unseen", np.zeros(1))
-        possible = ((unseen >= 0) & (unseen <= 1)).all()
-        return Family.check_params(self, params) or (None if possible else NO_SHARE)
-
     # -- answers
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
@@ -267,20 +267,6 @@ class Categorical(Shares, Struct, frozen=True):
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return LookUp(LevelCode(keys[0], sizes[0]), clamp(np.pad(weights, ((0, 0), (1, 1))).T))
-
-    # -- in files
-
-    def takes(self, kind: Kind) -> bool:
-        return not kind.numeric and kind is not Kind.TEXT
-
-    def filed_levels(self, setting: Setting) -> Any:
-        return tuple(setting.levels)
-
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        return {"levels": tuple(levels)}
-
-    def units(self, columns: tuple[Key, ...]) -> int:
-        return 1
 
 
 @register
@@ -376,6 +362,9 @@ class GroupedDensity(CategoricalDensity):
         names = [f"({name})" for name in group_names(group, self.setting.levels, shares.sum(axis=0))]
         return [top_levels(row, names) for row in shares @ _members(group)]
 
+    def find_fault(self) -> str | None:
+        return _no_groups(self.own["group"]) or super().find_fault()
+
 
 @register
 class Grouped(Categorical, frozen=True):
@@ -460,9 +449,6 @@ class Grouped(Categorical, frozen=True):
         more = f" and {len(names) - MOST_GROUPS} more" if len(names) > MOST_GROUPS else ""
         named = ", ".join(f"({name})" for name in names[:MOST_GROUPS])
         return f"{len(setting.levels)} levels in {len(names)} groups: {named}{more}"
-
-    def check_params(self, params: Params) -> str | None:
-        return _no_groups(params["group"]) or Categorical.check_params(self, params)
 
     def check_hyper(self, hyper: Hyper) -> str | None:
         return _no_groups(hyper["group"]) or Categorical.check_hyper(self, hyper)

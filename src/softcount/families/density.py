@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.core.special import log_of
+from softcount.families.learning import senseless
 from softcount.families.setting import Params, Setting
 from softcount.table.schema import Kind
 
@@ -22,6 +23,10 @@ Rng = np.random.Generator
 NOTHING = 1e-6
 """Means below this share of their spread are shown as 0: memberships of 1e-140 gave "mean 1.597e-133" in Adult."""
 DRAWS = 4096
+LARGEST = 1e150
+"""Limit of parameters, in counting units: beyond it squares and products overflow."""
+MAY_BE_INFINITE = ("freedom",)
+"""Parameters without an upper limit: with infinite `freedom` a t distribution is normal."""
 
 
 class Density:
@@ -231,6 +236,28 @@ class Density:
         The density is averaged over the groups by `members`, the entropy by `expected`.
         """
         return None
+
+    # -- checks of stored parameters
+
+    def misshapen(self) -> str | None:
+        """Return a description of what is wrong with the shape or the range of parameters from a file, or None."""
+        for name, value in self.own.items():
+            if value.shape[:1] != (self.setting.groups,):
+                return f"{name} is not given for each of {self.setting.groups} groups"
+            if not np.isfinite(value).all() and name not in MAY_BE_INFINITE:
+                return f"{name} is not finite"
+            if name in MAY_BE_INFINITE and not (value > 0).all():
+                return f"{name} is not above zero"
+            if (np.abs(value[np.isfinite(value)]) > LARGEST).any():
+                return f"{name} is beyond {LARGEST:g}"
+        table, levels = self.own.get("probability"), self.setting.levels
+        if table is None or table.shape[1:] == self.family._inner_shape("probability", self.setting):
+            return None
+        return f"it has {len(levels)} levels but {table.shape[1:]} probabilities"
+
+    def find_fault(self) -> str | None:
+        """Return a description of what is wrong with these parameters, or None."""
+        return senseless(self.family.chart, self.own)
 
 
 def concatenate_groups(parts: Sequence[Density]) -> Density:

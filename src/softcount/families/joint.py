@@ -15,7 +15,7 @@ from softcount.core.counts import Twofold
 from softcount.core.formulas import CombinedCode, Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
-from softcount.errors import DataError, ModelFileError, ResourceError
+from softcount.errors import DataError, ResourceError
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, CategoricalDensity, concentration, estimate_shares, prior_counts
 from softcount.families.density import Columns, Density, Rng
@@ -183,13 +183,6 @@ class Joint(Categorical, frozen=True):
         return Dirichlet(shares * seen + hyper["alpha"])
 
     # -- answers
-
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        count = prod(len(spec.levels) for spec in specs)
-        every = tuple(product(*(spec.levels for spec in specs))) if count == len(levels) else ()
-        if tuple(levels) != every or self.shape != tuple(len(spec.levels) for spec in specs):
-            raise ModelFileError(f"the levels of {self.name} are not those of its columns {[x.key for x in specs]}.")
-        return {"levels": every}
 
     observed = Family.observed
     weighted_formula = Family.weighted_formula

@@ -92,9 +92,6 @@ class Linear(Family, Struct, frozen=True):
         family, setting = Family.set_up(self, key, fields, groups, floor)
         return family, replace(setting, keys=(key,), levels=(key,))
 
-    def units(self, columns: tuple[Key, ...]) -> int:
-        return 1 + len(self.parents)
-
     def width(self, setting: Setting) -> int:
         d = 1 + len(self.parents)
         return 1 + d + d * d

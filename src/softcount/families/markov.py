@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +11,13 @@ from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED
 from softcount.core.lazy import entr, gammaln
 from softcount.core.special import log_of, log_rising
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError
 from softcount.families.base import register, scalar_prior
 from softcount.families.categorical import Shares, estimate_shares, prior_counts
 from softcount.families.density import Columns, Rng
 from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
 from softcount.families.text import Bags, BagsDensity, usual_lengths
-from softcount.table.schema import Field, Kind
+from softcount.table.schema import Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
 
@@ -207,8 +206,6 @@ class Markov(Bags, Shares, Struct, frozen=True):
     def title(self) -> str:
         return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
 
-    # -- files
-
     @classmethod
     def spelt(cls, how: str) -> Markov:
         """Parse `markov:words`, `markov:2` or `markov:2,words`: the order, and the steps of text."""
@@ -218,19 +215,15 @@ class Markov(Bags, Shares, Struct, frozen=True):
             raise DataError(f"markov:{how} is not a kind. Write markov:2, markov:words or markov:2,words.")
         return cls(int(orders[0]) if orders else 1, *steps)  # type: ignore[arg-type]  # which words are, it says
 
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        found = Bags.setting_parts(self, levels, specs, widest)
-        steps = found["levels"]
-        if len(steps) and not _regular(steps, *self._shape(len(steps))):
-            raise ModelFileError(f"column {specs[0].key!r} does not have every transition between its steps.")
-        return found
 
-
-def _regular(levels: Words, contexts: int, steps: int) -> bool:
+def is_complete(levels: Words, order: int) -> bool:
     """Return whether transitions come context by context, each with the same steps after it."""
+    if not len(levels):
+        return True
+    steps = symbols_behind(len(levels), order)
     if not steps:
         return False
     pairs = [word.rpartition(TO) for word in levels]
     names = [after for _, _, after in pairs[:steps]]
-    blocks = ([pairs[at * steps + place] for place in range(steps)] for at in range(contexts))
+    blocks = ([pairs[at + place] for place in range(steps)] for at in range(0, len(levels) // steps * steps, steps))
     return all(len({before for before, _, _ in block}) == 1 and [x[2] for x in block] == names for block in blocks)

@@ -109,10 +109,6 @@ class Multinomial(Shares, Struct, frozen=True):
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
 
-    def check_columns(self, key: Key, columns: tuple[Key, ...], alone: bool) -> None:
-        if columns or not alone:  # a sparse table has no named columns
-            Family.check_columns(self, key, columns, alone)
-
 
 @cache
 def factorials() -> np.ndarray:

@@ -131,6 +131,12 @@ class MultinormalDensity(Density):
                 out[cells] += (members - expected)[rows] @ (wide + rest[:, None] / present.sum())
         return out
 
+    def find_fault(self) -> str | None:
+        if not is_symmetric(self.own["covariance"]):
+            return "its covariance is not symmetric"
+        spreads = np.linalg.eigvalsh(self.own["covariance"])
+        return None if (spreads > 0).all() else "its covariance is not positive definite"
+
 
 @register
 class Multinormal(Family, Struct, frozen=True):
@@ -455,12 +461,6 @@ class Multinormal(Family, Struct, frozen=True):
     def _free_numbers(self, name: str, setting: Setting) -> int:
         narrow = {"diagonal": len(setting.anchor), "spherical": 1}.get(self.covariance)
         return super()._free_numbers(name, setting) if name == "mean" or narrow is None else narrow
-
-    def check_params(self, params: Params) -> str | None:
-        if not is_symmetric(params["covariance"]):
-            return "its covariance is not symmetric"
-        spreads = np.linalg.eigvalsh(params["covariance"])
-        return None if (spreads > 0).all() else "its covariance is not positive definite"
 
 
 def _excess(moved: np.ndarray, params: Params, g: int, present: np.ndarray) -> np.ndarray:

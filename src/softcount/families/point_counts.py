@@ -27,7 +27,6 @@ from softcount.core.formulas import (
 )
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
-from softcount.errors import ModelFileError
 from softcount.families.base import Family, write_number
 from softcount.families.categorical import Categorical, Shares, SharesDensity, prior_counts, shares_evidence
 from softcount.families.density import Density
@@ -142,6 +141,26 @@ class CellsDensity(Density):
         return ["median {}, half from {} to {}".format(*(write_number(self.setting, x) for x in one)) for one in each]
 
     divergence = SharesDensity.divergence
+
+    def find_fault(self) -> str | None:
+        edges = self.own["edges"]
+        if not (np.diff(edges, axis=-1) > 0).all() or not (edges == edges[:1]).all():
+            return "its edges are not in ascending order, or differ between groups"
+        if not ((self.own["beyond"] >= 0) & (self.own["beyond"] <= 0.5)).all():
+            return "its share beyond the edges is not small"
+        return super().find_fault()
+
+    def misshapen(self) -> str | None:
+        groups, own = self.setting.groups, self.own
+        shapes = {name: np.shape(own[name]) for name in ("probability", "edges", "beyond")}
+        cells = shapes["probability"][-1]
+        right = {"probability": (groups, cells), "edges": (groups, cells + 1), "beyond": (groups,)}
+        if shapes != right or own["place"].shape != (groups, len(self.setting.levels)):
+            return "its cells are not given for each group"
+        place = own["place"]
+        if not (np.isfinite(own["edges"]).all() and (place >= 0).all() and (place < max(cells, 1)).all()):
+            return "its cells are not finite"
+        return None
 
 
 class PointCounts(Family):
@@ -273,32 +292,6 @@ class PointCounts(Family):
     def private(self, params: Params, setting: Setting) -> Params:
         edges, points = np.asarray(params["edges"], float), np.array(setting.levels)
         return dict(params) | {"place": np.tile(place_of(points, edges[0]), (len(edges), 1))}
-
-    def check_params(self, params: Params) -> str | None:
-        edges = params["edges"]
-        if not (np.diff(edges, axis=-1) > 0).all() or not (edges == edges[:1]).all():
-            return "its edges are not in ascending order, or differ between groups"
-        if not ((params["beyond"] >= 0) & (params["beyond"] <= 0.5)).all():
-            return "its share beyond the edges is not small"
-        return Family.check_params(self, params)
-
-    # -- files
-
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        if len(specs) != 1 or specs[0].points is None:
-            raise ModelFileError(f"a {self.name} column is counted at points, and the file has none.")
-        return {"levels": specs[0].points.values, "step": specs[0].points.step}
-
-    def misshapen(self, params: Params, setting: Setting, groups: int) -> str | None:
-        shapes = {name: np.shape(params[name]) for name in ("probability", "edges", "beyond")}
-        cells = shapes["probability"][-1]
-        right = {"probability": (groups, cells), "edges": (groups, cells + 1), "beyond": (groups,)}
-        if shapes != right or params["place"].shape != (groups, len(setting.levels)):
-            return "its cells are not given for each group"
-        place = params["place"]
-        if not (np.isfinite(params["edges"]).all() and (place >= 0).all() and (place < max(cells, 1)).all()):
-            return "its cells are not finite"
-        return None
 
 
 def steady(counts: np.ndarray) -> np.ndarray:

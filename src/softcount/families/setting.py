@@ -193,7 +193,7 @@ def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, g
         raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
     try:
         params = family.private({name: np.asarray(value, float) for name, value in values.items()}, setting)
-        wrong = family.check_params(params)
+        wrong = family.density(params, setting).find_fault()
     except KeyError as absent:
         raise DataError(f"init: column {key!r} is {family.name} and needs {absent} of each group.") from None
     for name, value in params.items():
@@ -241,7 +241,7 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
             value = np.eye(inner[0]) if line == "covariance" else {"plain": 0.0, "share": 0.5}.get(line, 1.0)
             others[name] = np.broadcast_to(value, (groups, *inner)) / (inner[0] if line == "shares" else 1)
     private = family.private(given | others, setting)
-    senseless = family.check_params(private)
+    senseless = family.density(private, setting).find_fault()
     if senseless:
         raise DataError(f"fixed: column {key!r} makes no sense: {senseless}.")
     return {name: np.ascontiguousarray(private[name]) for name in given}

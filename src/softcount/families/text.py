@@ -15,7 +15,7 @@ from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED, Formula, Keys, LookUp, Sizes, WordsCode, clamp, formula
 from softcount.core.lazy import entr, gammaln, logit, xlog1py, xlogy
 from softcount.core.special import log_of, log_rising
-from softcount.errors import DataError, ModelFileError
+from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.categorical import (
     Shares,
@@ -269,6 +269,12 @@ class BagsDensity(SharesDensity):
         """Return the (groups x words) contributions of words to the log-density of a document."""
         return np.asarray(counts * self.family.natural(self.own)[:, places + 1])
 
+    def find_fault(self) -> str | None:
+        length = self.own.get("length", np.zeros(1))
+        if not ((length >= 0) & (length <= LONGEST)).all():
+            return f"its {self.family.nouns[1]} have no sensible length"
+        return super().find_fault()
+
 
 class TextDensity(BagsDensity):
     """Words that are drawn one by one."""
@@ -333,6 +339,11 @@ class TextDensity(BagsDensity):
                 at = np.searchsorted(edges, rng.random(len(own)) * edges[-1], side="right")
                 found[own] = np.minimum(at, len(edges) - 1)
         return (of, found) if self.own["probability"].shape[1] else (of[:0], found[:0])
+
+    def find_fault(self) -> str | None:
+        if not sums_to_one(self.own.get("others", np.ones((1, 0)))):
+            return "its probabilities do not sum to one"
+        return super().find_fault()
 
 
 class PresenceDensity(TextDensity):
@@ -404,24 +415,15 @@ class Bags(Family):
         own, rest = (float(part[0] if self.by_document else part[1:].sum()) for part in (here, there))
         return evidence(here[1:], there[1:], (own, rest))
 
+    def estimate_seen(self, stats: Twofold, hyper: Hyper, how: How) -> tuple[Params, np.ndarray] | None:
+        """Return parameters as of a fit that knows only the words that occur, and which do; None if it has no words."""
+        return None
+
     def features(self, column: Any, setting: Setting) -> Any:
         return column
 
     def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
         return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
-
-    def check_params(self, params: Params) -> str | None:
-        length = params.get("length", np.zeros(1))
-        if not ((length >= 0) & (length <= LONGEST)).all():
-            return f"its {self.nouns[1]} have no sensible length"
-        return Family.check_params(self, params)
-
-    def setting_parts(self, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
-        if levels is not None or len(specs) != 1 or not isinstance(specs[0].levels, Words):
-            raise ModelFileError(
-                f"{[spec.key for spec in specs]!r} is {self.name}, but no one column of {self.nouns[0]}."
-            )
-        return {"levels": specs[0].levels}
 
     def width(self, setting: Setting) -> int:
         return 1 + len(setting.levels)
@@ -445,15 +447,9 @@ class Bags(Family):
             out[:, 1 + columns[there]] = part[:, 1 + there]
         return Twofold(hi, lo)
 
-    def takes(self, kind: Kind) -> bool:
-        return kind is Kind.TEXT
-
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         """Return one feature for each word of a document that is present."""
         return natural[:, 1:], natural[:, 0]
-
-    def filed_levels(self, setting: Setting) -> Any:
-        return None  # words are stored in separate arrays
 
 
 @register
@@ -624,11 +620,6 @@ class Text(Bags, Struct, frozen=True):
             f"column {setting.keys[0]!r}: the prior adds {added:,.0f} words to every class, and the labelled "
             f"documents have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
         )
-
-    def check_params(self, params: Params) -> str | None:
-        if not sums_to_one(params.get("others", np.ones((1, 0)))):
-            return "its probabilities do not sum to one"
-        return Bags.check_params(self, params)
 
     # -- answers
 

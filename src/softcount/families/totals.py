@@ -363,6 +363,9 @@ class PoissonDensity(TotalsDensity):
             return np.asarray(betainc(count + 1.0, self.own["shape"], 1.0 / (1.0 + self.own["rows"])))
         return np.asarray(betainc(self.own["shape"], count + 1.0, self.own["rows"] / (1.0 + self.own["rows"])))
 
+    def find_fault(self) -> str | None:
+        return None if (self.own["rate"] >= 0).all() else "its rates are not all 0 or more"
+
 
 @register
 class Poisson(Totals, Struct, frozen=True):
@@ -421,6 +424,3 @@ class Poisson(Totals, Struct, frozen=True):
         with np.errstate(divide="ignore"):
             spread = shape * np.log1p(rows / extra) + total * np.log(rows + extra)
         return float(np.where(rows > 0, np.asarray(log_rising(shape, total)) - spread, 0.0).sum())
-
-    def check_params(self, params: Params) -> str | None:
-        return None if (params["rate"] >= 0).all() else "its rates are not all 0 or more"

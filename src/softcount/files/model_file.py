@@ -21,7 +21,7 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.ranges import Amount, NotNegative, Positive
 from softcount.errors import ModelFileError
 from softcount.evaluate.ranking import Evaluation
-from softcount.families import FAMILIES, Family, How, Setting
+from softcount.families import FAMILIES, Family, How, Setting, stored
 from softcount.families import Params as Own
 from softcount.files import codec
 from softcount.files.archive import naming, write
@@ -214,7 +214,7 @@ def _file_node(node: Node, model: Model) -> FiledNode:
     setting, columns = node.setting, [plain(column) for column in node.columns]
     return FiledNode(
         plain(node.key), columns, **encode_family(node.family),
-        levels=plain(node.family.filed_levels(setting)), anchor=setting.anchor.tolist(),
+        levels=plain(stored.stored_levels(node.family, setting)), anchor=setting.anchor.tolist(),
         scale=setting.scale.tolist(), floor=float(setting.floor), groups=None if model.one_class else setting.groups,
     )  # fmt: skip
 
@@ -316,7 +316,7 @@ def _decode_nodes(filed: list[FiledNode], groups: int, schema: Schema, room: int
     for x in filed:
         key, columns = codec.key_of(x.key), codec.key_of(x.columns)
         family, specs = decode_family({"family": x.family, "own": x.own}, key), [schema[column] for column in columns]
-        parts = family.setting_parts(codec.key_of(x.levels), specs, room)
+        parts = stored.read_levels(family, codec.key_of(x.levels), specs, room)
         own = groups if x.groups is None else x.groups
         require(own <= max(room, groups), f"column {key!r} has impossible groups.")
         anchor, scale = np.array(x.anchor), np.array(x.scale)
@@ -363,7 +363,8 @@ def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]
 
 
 def _check_params(node: Node, params: Own) -> Own:
-    wrong = node.family.misshapen(params, node.setting, node.setting.groups) or node.family.check_params(params)
+    density = node.family.density(params, node.setting)
+    wrong = density.misshapen() or density.find_fault()
     what = "the shares of the classes make" if node.key == ROOT else f"column {node.key!r} makes"
     require(not wrong, f"{what} no sense: {wrong}.")
     return params
@@ -501,13 +502,13 @@ def check_structure(leaves: tuple[Node, ...], schema: Schema, hidden: bool) -> N
             refuse_repeated(spec.levels, f"column {spec.key!r}: level")
     for leaf in leaves:
         if leaf.columns or not hidden:
-            leaf.family.check_columns(leaf.key, leaf.columns, len(leaves) == 1)
-            setting, units = leaf.setting, (leaf.family.units(leaf.columns),)
+            stored.check_columns(leaf.family, leaf.key, leaf.columns, len(leaves) == 1)
+            setting, units = leaf.setting, (stored.count_units(leaf.family, leaf.columns),)
             sound = setting.anchor.shape == setting.scale.shape == units
             require(sound, f"column {leaf.key!r} has an impossible anchor or scale.")
         for place, column in enumerate(leaf.columns):
             spec = schema[column]
-            usable = spec.used and leaf.family.takes(spec.kind)
+            usable = spec.used and stored.can_model(leaf.family, spec.kind)
             require(usable, f"column {column!r} ({spec.kind}) cannot be {leaf.family.name}.")
             levels = leaf.levels_of(place)
             alike = levels is None or tuple(levels) == spec.levels
@@ -549,7 +550,7 @@ def check_model(model: Learned) -> None:
         wrong = leaf.family.check_hyper(hyper)
         require(not wrong, f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
         _check_alike(leaf.key, again[leaf.key], model.estimates[leaf.key])
-        wrong = leaf.family.check_params(again[leaf.key])
+        wrong = leaf.density(again).find_fault()
         require(not wrong, f"the prior of column {leaf.key!r} makes no sense: under it {wrong}.")
 
 
