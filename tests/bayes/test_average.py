@@ -234,7 +234,7 @@ def test_what_cannot_be_averaged_is_refused_in_a_line():
             lambda: sc.average([plain, tree], X=table, y=y),
             "column 'x' of .* is levels in one and numbers in the other.*compared",
         ),
-        (lambda: sc.average([plain], by="stacking"), "stacking holds rows out"),
+        (lambda: sc.average([plain], by="stacking"), "stacking needs the rows"),
         (lambda: averages("mixtures")[0].predict(table), "have no average"),
         (lambda: averages("networks")[0].query("Fog"), "Fog"),
     ):
