@@ -17,7 +17,7 @@ from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.explain import runner_up
 from softcount.fitted.fitted import Fitted, complete_names, register_fitted
 from softcount.learn.record import Learned
-from softcount.models.base import DeadEnd
+from softcount.models.base import DeadEnd, impossible_error
 from softcount.models.hidden_chain import CompiledChain, HiddenChain, PathRows
 from softcount.models.nodes import Imagined
 from softcount.run.local import Runner, runs_of
@@ -165,7 +165,7 @@ class FittedStates(Learned, frozen=True, eq=False, dict=True):
 
     def _refuse(self, part: PathRows, logs: np.ndarray) -> None:
         if not np.isfinite(logs).all():
-            raise self.chain.impossible(self.estimates, [part])
+            raise impossible_error(self.chain, self.compiled, part)
 
     def count(self, part: PathRows) -> Counts:
         found = self.chain.expect(self.compiled, part)

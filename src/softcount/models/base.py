@@ -88,9 +88,9 @@ class Model:
         """Return the work per row, in cells times groups."""
         return sum(bundle.groups * len(bundle.nodes) for bundle in self.nodes.bundles)
 
-    def impossible(self, params: Params, ready: Sequence[Any]) -> DataError:
-        """Return the error to raise if the initial parameters give a row probability zero."""
-        return DataError("the start gives some row probability zero. Start from probabilities above zero.")
+    def impossible_row(self, compiled: Any, ready: Any) -> DataError | None:
+        """Return an error that names a row of probability zero in a part; None if no row is known."""
+        return None
 
     filed_as: ClassVar[type[Struct]] = FiledStructure
     """Record of its structure in a model file, without schema, nodes and parameters."""
@@ -164,7 +164,7 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 
     def impossible(self, params: Params) -> DataError:
         found = self.rows.each(partial(find_impossible, self.model, params))
-        return next(filter(None, found), None) or self.model.impossible(params, [])
+        return next(filter(None, found))
 
     def estimate(self, counts: Counts) -> Params:
         return self.nodes.estimate(counts, self.imagined)
@@ -211,8 +211,14 @@ class CompiledStep(Struct, frozen=True):
 
 def find_impossible(model: Model, params: Params, ready: Any) -> DataError | None:
     """Return the error for a row of probability zero in a prepared part, or None."""
-    possible = np.isfinite(model.expect(model.compile(params), ready).log_likelihood)
-    return None if possible else model.impossible(params, [ready])
+    compiled = model.compile(params)
+    possible = np.isfinite(model.expect(compiled, ready).log_likelihood)
+    return None if possible else impossible_error(model, compiled, ready)
+
+
+def impossible_error(model: Model, compiled: Any, ready: Any) -> DataError:
+    unknown = DataError("the start gives some row probability zero. Start from probabilities above zero.")
+    return model.impossible_row(compiled, ready) or unknown
 
 
 def tally_equally(model: ClassModel, ready: Any) -> Counts:

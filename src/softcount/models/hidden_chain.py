@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import cached_property
 from importlib import import_module
 from itertools import chain, pairwise
@@ -250,17 +250,12 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
                 arrays[bundle.name] = stack_pairs(own, axis=1)
         return replace(counts, arrays=arrays)
 
-    def impossible(self, params: Params, ready: Sequence[PathRows]) -> DataError:
-        compiled = self.compile(params)
-        for part in ready:
-            scores = self.scores(compiled, part)
-            heights = self.paths.filter_paths(scores, part.borders, compiled.first, compiled.following)
-            heavy = part.sequence_weights
-            weighted = True if heavy is None else np.repeat(heavy > 0, np.diff(part.borders))
-            ended = np.flatnonzero(~np.isfinite(heights) & weighted)
-            if len(ended):
-                return DeadEnd(part.start + int(ended[0]))
-        return super().impossible(params, ready)
+    def impossible_row(self, compiled: CompiledChain, ready: PathRows) -> DataError | None:
+        scores, heavy = self.scores(compiled, ready), ready.sequence_weights
+        heights = self.paths.filter_paths(scores, ready.borders, compiled.first, compiled.following)
+        weighted = True if heavy is None else np.repeat(heavy > 0, np.diff(ready.borders))
+        ended = np.flatnonzero(~np.isfinite(heights) & weighted)
+        return DeadEnd(ready.start + int(ended[0])) if len(ended) else None
 
     # -- states
 

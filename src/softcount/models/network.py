@@ -406,18 +406,16 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
                 return True
         return any(np.any(own.unsettled(data)) for own, data in zip(self.stacks, ready.data, strict=True))
 
-    def impossible(self, params: Params, ready: Sequence[NetRows]) -> DataError:
-        compiled = self.compile(params)
-        for part in ready:
-            factors, _ = self.split_factors(compiled, part)
-            logs = part.incomplete.row_logs(compiled[0], factors) if self.sizes else np.zeros(0)
-            lost = np.flatnonzero(logs == -np.inf)
-            if len(lost):
-                return DataError(
-                    f"row {part.start + lost[0] + 1} has probability zero under the network that EM starts from. "
-                    "Start from probabilities above zero."
-                )
-        return super().impossible(params, ready)
+    def impossible_row(self, compiled: tuple[list[np.ndarray], list[Any]], ready: NetRows) -> DataError | None:
+        factors, _ = self.split_factors(compiled, ready)
+        logs = ready.incomplete.row_logs(compiled[0], factors) if self.sizes else np.zeros(0)
+        lost = np.flatnonzero(logs == -np.inf)
+        if not len(lost):
+            return None
+        return DataError(
+            f"row {ready.start + lost[0] + 1} has probability zero under the network that EM starts from. "
+            "Start from probabilities above zero."
+        )
 
     # -- files
 

@@ -260,20 +260,18 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         mass = float(len(joint) if weights is None else weights.sum())
         return Counts(arrays, mass, float(likelihood.sum()), notes)
 
-    def impossible(self, params: Params, ready: Sequence[Ready]) -> DataError:
-        compiled = self.compile(params)
-        for part in ready:
-            joint = self.score(part, compiled, slice(0, part.n_rows))
-            if part.labels is not None:
-                _pin(joint, part.labels)
-            counted = True if part.weights is None else part.weights > 0
-            rows = np.flatnonzero(np.isneginf(joint).all(axis=1) & counted)
-            if len(rows):
-                return DataError(
-                    f"row {part.start + rows[0] + 1} is impossible under every class of the start (probability zero), "
-                    "so EM cannot use it. Start from probabilities above zero."
-                )
-        return Model.impossible(self, params, ready)
+    def impossible_row(self, compiled: list[Any], ready: Ready) -> DataError | None:
+        joint = self.score(ready, compiled, slice(0, ready.n_rows))
+        if ready.labels is not None:
+            _pin(joint, ready.labels)
+        counted = True if ready.weights is None else ready.weights > 0
+        rows = np.flatnonzero(np.isneginf(joint).all(axis=1) & counted)
+        if not len(rows):
+            return None
+        return DataError(
+            f"row {ready.start + rows[0] + 1} is impossible under every class of the start (probability zero), "
+            "so EM cannot use it. Start from probabilities above zero."
+        )
 
     def products(self, ready: Ready) -> ProductRows | None:
         """Return the rows as a table of features, to score many sets of parameters; None if scores are no products."""
