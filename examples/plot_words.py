@@ -7,7 +7,7 @@ other classes.
 """
 
 import softcount as sc
-from softcount.plot import MarkingWordsDisplay
+from softcount.plot import CharacteristicWordsDisplay
 
 messages = [
     "win a prize now, call to claim",
@@ -18,4 +18,4 @@ messages = [
     "are you home at eight",
 ]
 model = sc.NaiveBayes(kinds="text").fit(messages, ["spam", "spam", "spam", "ham", "ham", "ham"])
-MarkingWordsDisplay.from_estimator(model, n=5)
+CharacteristicWordsDisplay.from_estimator(model, n=5)

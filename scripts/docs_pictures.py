@@ -24,6 +24,7 @@ from softcount.pictures.chart import Axis, Bars, Chart, Line, Points, Regions, R
 from softcount.pictures.drawing import class_tone
 from softcount.plot import (
     BoundaryDisplay,
+    CharacteristicWordsDisplay,
     ClusterDisplay,
     EllipseDisplay,
     ExplanationDisplay,
@@ -32,7 +33,6 @@ from softcount.plot import (
     KernelDensityDisplay,
     LearningCurveDisplay,
     LowerBoundDisplay,
-    MarkingWordsDisplay,
     NetworkDisplay,
     NomogramDisplay,
     PriorDisplay,
@@ -226,7 +226,7 @@ def tutorial_words() -> str:
     docs = pd.DataFrame(rows, columns=["module", "text"])
     train, _ = train_test_split(docs, test_size=0.4, random_state=0, stratify=docs["module"])
     model = sc.NaiveBayes(kinds="text").fit(train[["text"]], train["module"])
-    chart = MarkingWordsDisplay.from_estimator(model, n=3).chart
+    chart = CharacteristicWordsDisplay.from_estimator(model, n=3).chart
     return svg(chart, x=Axis("log-odds"), y=replace(chart.y, room=290.0), title="", width=560.0)
 
 

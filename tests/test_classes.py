@@ -425,15 +425,15 @@ def test_a_class_report_has_size_typical_row_and_what_sets_the_class_apart():
         assert line["typical"]["price"] == pytest.approx(math.exp(mixture.params_["price"]["mean"][g]))
         levels = mixture.levels_["colour"]
         assert line["typical"]["colour"] == levels[mixture.params_["colour"]["probability"][g].argmax()]
-        far = [entry["influence"] for entry in line["apart"]]
+        far = [entry["influence"] for entry in line["contrasts"]]
         assert far == sorted(far, reverse=True) and line["departure"] == pytest.approx(sum(far))
-        assert {entry["column"] for entry in line["apart"]} == set(table.columns)
+        assert {entry["column"] for entry in line["contrasts"]} == set(table.columns)
 
 
 def test_elsewhere_is_what_the_other_rows_look_like():
     table = {"x": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0], "c": ["a", "a", "b", "b", "b", "b"]}
     model = sc.NaiveBayes(estimate="ml").fit(table, ["u", "u", "u", "v", "v", "v"])
-    first = {entry["column"]: entry for entry in arrow(model.summary()).to_pylist()[0]["apart"]}
+    first = {entry["column"]: entry for entry in arrow(model.summary()).to_pylist()[0]["contrasts"]}
     assert first["x"]["here"].startswith("mean 2,") and first["x"]["elsewhere"].startswith("mean 12,")
     assert first["c"]["here"] == "a 67 %, b 33 %" and first["c"]["elsewhere"] == "b 100 %"
 
@@ -446,10 +446,10 @@ def test_shown_figures_are_those_of_the_rows_and_parameters_are_shown_on_request
     model = sc.NaiveBayes().fit(iris.drop(columns=target), iris[target].tolist())
     rows = iris[iris[target] == model.classes_[0]][column]
     others = iris[iris[target] != model.classes_[0]][column]
-    card = next(x for x in arrow(model.summary()).to_pylist()[0]["apart"] if x["column"] == column)
+    card = next(x for x in arrow(model.summary()).to_pylist()[0]["contrasts"] if x["column"] == column)
     assert card["here"] == f"mean {rows.mean():.4g}, sd {rows.std(ddof=0):.3g}"
     assert card["elsewhere"] == f"mean {others.mean():.4g}, sd {others.std(ddof=0):.3g}"
-    scored = next(x for x in arrow(model.summary(parameters=True)).to_pylist()[0]["apart"] if x["column"] == column)
+    scored = next(x for x in arrow(model.summary(parameters=True)).to_pylist()[0]["contrasts"] if x["column"] == column)
     assert scored["here"].endswith(f"sd {model.params_[column]['variance'][0] ** 0.5:.3g}") and scored != card
 
 
@@ -460,7 +460,7 @@ def test_a_level_of_nearly_every_row_is_shown_as_such_however_strong_the_prior()
     y = ["few"] * 9 + ["many"] * 60
     model = sc.NaiveBayes({"code": "categorical", "again": "categorical"}).fit(table, y)
     few = arrow(model.summary()).to_pylist()[0]
-    assert {entry["here"] for entry in few["apart"]} == {"000: 89 %, 001: 11 %"}
+    assert {entry["here"] for entry in few["contrasts"]} == {"000: 89 %, 001: 11 %"}
     assert few["share"] == pytest.approx(9 / 69)
     words = arrow(model.summary("class and column")).to_pylist()
     assert {line["words"] for line in words if line["class"] == "few"} == {"000: 89 %, 001: 11 %"}
@@ -472,7 +472,7 @@ def test_a_level_of_nearly_every_row_is_shown_as_such_however_strong_the_prior()
 def test_a_class_without_a_value_in_a_column_has_none_to_show(kind):
     table = {"x": [1.5, 2.5, 4.0, None, None, None], "c": ["a", "b", "a", None, None, None], "z": [1.0, 2.0] * 3}
     model = sc.NaiveBayes({"x": kind, "c": "categorical", "z": "normal"}).fit(table, ["u"] * 3 + ["v"] * 3)
-    v = {entry["column"]: entry for entry in arrow(model.summary()).to_pylist()[1]["apart"]}
+    v = {entry["column"]: entry for entry in arrow(model.summary()).to_pylist()[1]["contrasts"]}
     assert v["x"]["here"] == v["c"]["here"] == "no values"
     assert "no values" not in v["x"]["elsewhere"]
     assert arrow(model.summary()).to_pylist()[1]["typical"]["x"] is None

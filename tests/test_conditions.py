@@ -216,6 +216,7 @@ REFUSED = [
     ({"brakes": conditions.any_of("dsc")}, "column 'brakes' has no category 'dsc'. Did you mean 'disc'"),
     ({"brakes": (1, 2)}, "column 'brakes' has no numbers for levels"),
     ({"length": (5, 1)}, "holds nothing"),
+    ({"length": "x"}, "^column 'length' holds numbers, and 'x' is not a number.$"),
     ({"length": conditions.between("x", 2)}, "column 'length' holds numbers, and 'x' is not a number"),
     ({"length": conditions.any_of(None)}, "column 'length' holds numbers, and None is not a number"),
     ({"nope": (1, 2)}, "no column 'nope'"),

@@ -67,7 +67,7 @@ def test_a_class_that_holds_nearly_everything_leaves_the_few_others_their_digits
 def test_a_single_class_is_the_same_elsewhere() -> None:
     table, _ = made_up(1)
     (card,) = sc.Mixture(1, kinds=KINDS).fit(table).fitted_.cards()
-    assert all(column.here == column.elsewhere for column in card.apart)
+    assert all(column.here == column.elsewhere for column in card.contrasts)
 
 
 # -- one ranking of words
@@ -78,13 +78,13 @@ def test_a_single_class_is_the_same_elsewhere() -> None:
 def test_cards_columns_and_marking_words_name_the_same_words(groups: int, model: Any) -> None:
     table, names = made_up(groups, 200)
     nb = sc.NaiveBayes(kinds=KINDS | {"note": sc.families.Text(model)}).fit(table, names)
-    ranked = arrow(nb.marking_words(n=5)).to_pylist()
+    ranked = arrow(nb.characteristic_words(n=5)).to_pylist()
     lines = arrow(nb.summary("class and column")).to_pylist()
     per_class = {line["class"]: line["words"] for line in lines if line["column"] == "note"}
     for card, described in zip(nb.fitted_.cards(), nb.fitted_.describe("note"), strict=True):
         words = [line["word"] for line in ranked if line["class"] == card.name]
         expected = ", ".join(words) or "nothing that sets it apart"
-        here = next(column.here for column in card.apart if column.key == "note")
+        here = next(column.here for column in card.contrasts if column.key == "note")
         assert here == described == card.typical["note"] == per_class[card.name] == expected
 
 
@@ -92,7 +92,7 @@ def test_with_two_classes_the_words_elsewhere_are_those_of_the_other() -> None:
     nb = sc.NaiveBayes(kinds={"note": "text"}).fit(
         {"note": ["free prize call", "love mum call", "free claim", "mum home when"] * 5}, list("shsh") * 5
     )
-    one, other = (card.apart[0] for card in nb.fitted_.cards())
+    one, other = (card.contrasts[0] for card in nb.fitted_.cards())
     assert (one.here, one.elsewhere) == (other.elsewhere, other.here)
     assert one.here.startswith("mum") and one.elsewhere.startswith("free")
 
@@ -101,7 +101,7 @@ def test_the_cards_of_spam_name_the_words_one_expects(data: Callable[[str], Path
     path = data("sms_spam") / "SMSSpamCollection"
     rows = [line.split("\t", 1) for line in path.read_text("utf-8").splitlines()]
     nb = sc.NaiveBayes(kinds={"note": "text"}).fit({"note": [text for _, text in rows]}, [label for label, _ in rows])
-    ham, spam = (set(card.apart[0].here.split(", ")) for card in nb.fitted_.cards())
+    ham, spam = (set(card.contrasts[0].here.split(", ")) for card in nb.fitted_.cards())
     assert spam <= {"call", "txt", "free", "claim", "mobile", "prize", "to", "www", "stop", "150p"}
     assert not ham & spam
 

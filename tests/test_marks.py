@@ -72,7 +72,7 @@ def plain_marks(documents: list[str], y: list[str], own: str, model: str) -> dic
 def test_marking_words_are_those_of_the_oracle(model, documents, classes):
     y = labels(len(documents), classes)
     documents = [f"{document} the" for document in documents]
-    lines = arrow(fitted(documents, y, model).marking_words(n=20)).to_pylist()
+    lines = arrow(fitted(documents, y, model).characteristic_words(n=20)).to_pylist()
     for own in sorted(set(y)):
         found = [line for line in lines if line["class"] == own]
         plain = plain_marks(documents, y, own, model)
@@ -90,7 +90,7 @@ def test_neither_a_name_repeated_once_nor_a_word_used_everywhere_leads():
     topic = [f"the of and to gearbox engine in is it {common[i % 15]}" for i in range(60)]
     other = [f"the of and to goal match in is it that {common[i % 15]}" for i in range(60)]
     topic[0] += " kowalczyk kowalczyk kowalczyk"
-    marks = arrow(fitted(topic + other, ["auto"] * 60 + ["sport"] * 60).marking_words(n=3)).to_pylist()
+    marks = arrow(fitted(topic + other, ["auto"] * 60 + ["sport"] * 60).characteristic_words(n=3)).to_pylist()
     words = [line["word"] for line in marks if line["class"] == "auto"]
     assert set(words[:2]) == {"engine", "gearbox"}
     assert not set(words) & set(common)
@@ -101,7 +101,7 @@ def test_neither_a_name_repeated_once_nor_a_word_used_everywhere_leads():
 def test_spam_is_marked_by_the_words_one_expects(model, data):
     path = data("sms_spam") / "SMSSpamCollection"
     rows = [line.rstrip("\n").split("\t", 1) for line in path.read_text("utf-8").splitlines()]
-    marks = fitted([text for _, text in rows], [label for label, _ in rows], model).marking_words(n=10)
+    marks = fitted([text for _, text in rows], [label for label, _ in rows], model).characteristic_words(n=10)
     spam = [line["word"] for line in arrow(marks).to_pylist() if line["class"] == "spam"]
     assert {"call", "txt", "free", "claim", "mobile", "prize"} <= set(spam)
     assert not {"the", "and", "of", "in", "is"} & set(spam)
@@ -110,14 +110,14 @@ def test_spam_is_marked_by_the_words_one_expects(model, data):
 def test_clusters_have_marking_words_too():
     documents = ["oil engine brake oil", "wheel engine oil", "goal team match", "match team win goal"] * 10
     mix = sc.Mixture(2, kinds="text", random_state=0, n_init=3).fit(documents)
-    marks = arrow(mix.marking_words(n=2)).to_pylist()
+    marks = arrow(mix.characteristic_words(n=2)).to_pylist()
     both = [{line["word"] for line in marks if line["class"] == g} for g in (0, 1)]
     assert {"oil", "engine"} in both
     assert any(words < {"goal", "team", "match"} for words in both)
 
 
 def test_a_single_class_has_its_most_frequent_words():
-    marks = arrow(fitted(["call me", "call mum", "see mum call"], ["a"] * 3).marking_words(n=2)).to_pylist()
+    marks = arrow(fitted(["call me", "call mum", "see mum call"], ["a"] * 3).characteristic_words(n=2)).to_pylist()
     assert [(line["word"], line["count"], line["elsewhere"], line["log_odds"]) for line in marks] == [
         ("call", 3, 0, 0),
         ("mum", 2, 0, 0),
@@ -127,17 +127,17 @@ def test_a_single_class_has_its_most_frequent_words():
 def test_every_column_of_text_is_listed_or_the_one_asked_for():
     X = {"a": ["free call", "love mum", "free prize", "mum home"], "b": ["x1 x2", "y1 y2", "x1 x3", "y1 y3"]}
     nb = sc.NaiveBayes(kinds={"a": "text", "b": sc.families.Text("bernoulli")}).fit(X, list("shsh"))
-    assert set(nb.marking_words()["column"].tolist()) == {"a", "b"}
-    assert set(nb.marking_words(key="b")["column"].tolist()) == {"b"}
+    assert set(nb.characteristic_words()["column"].tolist()) == {"a", "b"}
+    assert set(nb.characteristic_words(key="b")["column"].tolist()) == {"b"}
     assert set(nb.explain_words(X, row=2)["column"].tolist()) == {"a", "b"}
     assert set(nb.explain_words(X, row=2, key="a")["column"].tolist()) == {"a"}
     with pytest.raises(DataError, match="'c' is not a column of text"):
-        nb.marking_words(key="c")
+        nb.characteristic_words(key="c")
 
 
 def test_a_model_without_text_says_so():
     nb = sc.NaiveBayes().fit(np.array([[1.0], [2.0], [3.0], [4.5]]), [0, 0, 1, 1])
-    for ask in (nb.marking_words, lambda: nb.explain_words(np.array([[1.0]]))):
+    for ask in (nb.characteristic_words, lambda: nb.explain_words(np.array([[1.0]]))):
         with pytest.raises(DataError, match="no column of text"):
             ask()
 
@@ -170,7 +170,8 @@ def test_words_add_up_to_the_columns_figure(model, estimate, documents, classes,
 def test_with_two_classes_a_words_nats_are_its_log_odds_times_its_count(model):
     documents = ["free call free", "love mum call", "free prize", "mum home call", "free free claim"]
     nb = fitted(documents, list("shshs"), model)
-    odds = {(line["class"], line["word"]): line["log_odds"] for line in arrow(nb.marking_words(n=99)).to_pylist()}
+    lines = arrow(nb.characteristic_words(n=99)).to_pylist()
+    odds = {(line["class"], line["word"]): line["log_odds"] for line in lines}
     for line in arrow(nb.explain_words({"note": ["free mum claim free"]})).to_pylist():
         if model != "bernoulli":
             ours, theirs = odds.get(("s", line["word"])), odds.get(("h", line["word"]))

@@ -120,3 +120,11 @@ def test_values_are_checked_by_type_range_and_words(parameter: Parameter, right:
     for value in wrong:
         with pytest.raises(DataError, match=r"^p[ =]"):
             parameter.check("p", value)
+
+
+def test_a_method_names_its_parameters_if_it_is_called_with_others() -> None:
+    model = sc.NaiveBayes().fit([["a"], ["b"]], ["x", "y"])
+    with pytest.raises(TypeError, match=r"^NaiveBayes\.sample has no parameter 'n'\. Use n_samples\.$"):
+        model.sample(n=2)
+    with pytest.raises(TypeError, match=r"^NaiveBayes\.explore got too many arguments\. It has X\.$"):
+        model.explore([["a"]], ["x"])

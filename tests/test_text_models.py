@@ -347,7 +347,7 @@ def test_a_long_document_is_not_odd_and_a_strange_one_is() -> None:
 def test_cards_say_the_words_of_a_class_and_of_the_others(mixed: sc.NaiveBayes) -> None:
     for card in mixed.fitted_.cards():
         words = set(TOPICS[["ball", "food", "sky"].index(card.name)])
-        text = next(item for item in card.apart if item.key == "note")
+        text = next(item for item in card.contrasts if item.key == "note")
         assert set(text.here.split(", ")) == words and not set(text.elsewhere.split(", ")) & words
         assert card.typical["note"] == text.here
     assert mixed.influence_["note"] > 0

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnomalyDisplay",
     "BoundaryDisplay",
+    "CharacteristicWordsDisplay",
     "ClusterDisplay",
     "DensityDisplay",
     "EllipseDisplay",
@@ -59,7 +60,6 @@ __all__ = [
     "KernelDensityDisplay",
     "LearningCurveDisplay",
     "LowerBoundDisplay",
-    "MarkingWordsDisplay",
     "NetworkDisplay",
     "NomogramDisplay",
     "PriorDisplay",
@@ -295,10 +295,10 @@ class AnomalyDisplay(Display):
         return self
 
 
-class MarkingWordsDisplay(Display):
+class CharacteristicWordsDisplay(Display):
     """A bar for each characteristic word of each class, with the log-odds for the class as its length.
 
-    `table` is the model's `marking_words()`.
+    `table` is the model's `characteristic_words()`.
 
     See Also
     --------
@@ -308,7 +308,7 @@ class MarkingWordsDisplay(Display):
     --------
     >>> import softcount as sc
     >>> model = sc.NaiveBayes(kinds="text").fit(["win a prize", "see you at eight"] * 3, ["spam", "ham"] * 3)
-    >>> sorted(set(MarkingWordsDisplay.from_estimator(model, n=2).table["class"].to_pylist()))
+    >>> sorted(set(CharacteristicWordsDisplay.from_estimator(model, n=2).table["class"].to_pylist()))
     ['ham', 'spam']
     """
 
@@ -327,7 +327,7 @@ class MarkingWordsDisplay(Display):
         key : column, default=None
             The column of text, if there are several.
         """
-        table = arrow_of(estimator.marking_words(key, n=n))
+        table = arrow_of(estimator.characteristic_words(key, n=n))
         names, words, odds = _read_columns(table, "class", "word", "log_odds")
         places = {name: place for place, name in enumerate(dict.fromkeys(names))}
         labels = [f"{word} ({name})" for name, word in zip(names, words, strict=True)]

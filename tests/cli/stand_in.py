@@ -81,11 +81,11 @@ class StandIn:
     def cards(self, parameters: bool = False) -> list[Card]:
         sizes = [float(size) for size in self.shares]
         return [
-            Card(name, size, size * self.n_rows, 1.75, {"size": 1.5, "colour": NASTY}, self._apart(group))
+            Card(name, size, size * self.n_rows, 1.75, {"size": 1.5, "colour": NASTY}, self._contrasts(group))
             for group, (name, size) in enumerate(zip(self.names, sizes, strict=True))
         ]
 
-    def _apart(self, group: int) -> list[ColumnContrast]:
+    def _contrasts(self, group: int) -> list[ColumnContrast]:
         figures = {"size": 1.25, "colour": 0.5}
         return [ColumnContrast(key, far, self.describe(key)[group], f"other {key}") for key, far in figures.items()]
 

@@ -194,7 +194,7 @@ def test_figures_are_those_of_the_rows_and_of_what_they_are_scored_with_on_reque
     assert "mean 2.5, sd 0.816" in rows and "parameters that rows are scored with" not in rows
     assert "mean 2.5, sd 0.816" not in scored and "parameters that rows are scored with" in scored
     here = [
-        json.loads(run("show", tmp_path / "m.sc", "--json", *words).stdout)["classes"][0]["apart"][0]["here"]
+        json.loads(run("show", tmp_path / "m.sc", "--json", *words).stdout)["classes"][0]["contrasts"][0]["here"]
         for words in ((), ("--parameters",))
     ]
     assert here[0] == "mean 2.5, sd 0.816" != here[1]
@@ -239,7 +239,7 @@ def test_a_single_class_is_described(folder, tmp_path):
     assert "What the rows look like" in page and "mean " in page and "start" not in page
     assert "What the rows look like" in run("show", tmp_path / "m.sc").stdout
     page = run("explain", tmp_path / "m.sc", folder / "things.csv", "--row", 1).stdout
-    assert page.startswith("Row 1: class 0, which nothing is compared with")
+    assert page.startswith("Row 1: class 0, compared with no other class")
 
 
 def test_a_mean_that_is_nothing_beside_its_spread_is_said_to_be_nothing():

@@ -130,7 +130,7 @@ def test_nothing_in_a_document_reaches_the_terminal_unspelled(folder, monkeypatc
 
 def test_a_row_of_a_table_shows_its_words_beside_its_other_columns(folder):
     text = run("explain", folder / "table.sc", folder / "table.csv", "--row", "2").stdout
-    assert "Row 2: spam rather than ham" in text
+    assert "Row 2: sort = spam rather than ham" in text
     for part in ("\n  size ", "\n  note ", "Words of note that moved it most", "++claim++"):
         assert part in text
     text = run("explain", folder / "table.sc", folder / "table.csv", "--row", "21").stdout
@@ -272,12 +272,12 @@ def test_words_of_a_table_stand_beside_its_columns_and_clusters_have_theirs(fold
     assert "  class 1  " in page
 
 
-def test_show_as_data_has_marking_words_and_not_every_probability(folder):
+def test_show_as_data_has_characteristic_words_and_not_every_probability(folder):
     document = json.loads(run("show", folder / "spam.sc", "--json").stdout)
     (column,) = document["fitted"]
     assert column["words"] == 17
     assert column["model"] == "multinomial"
-    spam = next(entry for entry in column["marking"] if entry["class"] == "spam")
+    spam = next(entry for entry in column["characteristic_words"] if entry["class"] == "spam")
     assert {"word", "log_odds", "evidence", "count", "elsewhere"} == set(spam["words"][0])
     assert "parameters" not in column
     assert document["columns"][0]["words"] == 17
@@ -288,4 +288,4 @@ def test_words_with_spaces_at_their_ends_are_quoted():
         SPAM + HAM, ["s"] * 20 + ["h"] * 20
     )
     assert "' fr'" in render_text(model_page(nb.fitted_))
-    assert model_record(nb.fitted_)["fitted"][0]["marking"][0]["words"]
+    assert model_record(nb.fitted_)["fitted"][0]["characteristic_words"][0]["words"]

@@ -412,7 +412,7 @@ def test_why_a_row_has_its_class_adds_up_node_by_node(folder):
     assert sheet(run(*three, "-o", "-").stdout) == rows[2:3]
     parts = [name for name in rows[0] if name not in ("(row)", "(class)", "(against)", "(total)")]
     page = run(*three).stdout
-    assert f"Row 3: {rows[2]['(class)']} rather than {rows[2]['(against)']}" in page and "probability of" in page
+    assert f"Row 3: kind = {rows[2]['(class)']} rather than {rows[2]['(against)']}" in page and "probability of" in page
     predicted = sheet(run("predict", folder / "kind.sc", folder / "candy.csv", "--digits", "17").stdout)
     for line, answer in zip(rows[:20], predicted, strict=False):
         assert sum(float(line[name]) for name in parts) == pytest.approx(float(line["(total)"]), rel=1e-9, abs=1e-12)

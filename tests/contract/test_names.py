@@ -128,7 +128,7 @@ def test_names_change_no_class_report(both: tuple[Any, Any]) -> None:
     left, right = (arrow(model.summary()).to_pylist() for model in both)
     for one, other in zip(left, right, strict=True):
         assert list(one["typical"].values()) == list(other["typical"].values())
-        assert [x["influence"] for x in one["apart"]] == [x["influence"] for x in other["apart"]]
+        assert [x["influence"] for x in one["contrasts"]] == [x["influence"] for x in other["contrasts"]]
 
 
 def test_a_start_and_what_is_held_may_name_a_column_called_weights() -> None:

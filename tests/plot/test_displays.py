@@ -64,7 +64,7 @@ def every_display(known, hidden, bells):
         plot.DensityDisplay: (known, None, {"column": "price"}),
         plot.EllipseDisplay: (bells, X, {}),
         plot.BoundaryDisplay: (sc.NaiveBayes().fit(X, Y), X, {"columns": (2, 3)}),
-        plot.MarkingWordsDisplay: (text, None, {}),
+        plot.CharacteristicWordsDisplay: (text, None, {}),
         plot.NetworkDisplay: (net, None, {}),
         plot.NomogramDisplay: (known, None, {"classes": ("road", "city")}),
         plot.KernelDensityDisplay: (sc.KernelDensity().fit(X[:20, 0]), None, {"bandwidths": ["scott", 0.1]}),

@@ -25,7 +25,7 @@ MAILS = ["win a free prize now", "free entry claim your prize", "lunch at noon t
 KINDS = ["spam", "spam", "ham", "ham"] * 5
 
 
-def test_text_has_marking_words_and_marked_documents() -> None:
+def test_text_has_characteristic_words_and_marked_documents() -> None:
     model = sc.NaiveBayes(kinds="text").fit(MAILS, KINDS)
     report = model.report(MAILS, KINDS)
     html = report.html

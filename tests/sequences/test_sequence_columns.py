@@ -70,7 +70,7 @@ def test_it_classifies_beside_other_columns_and_names_the_transitions() -> None:
     parts = arrow(model.explain(table.head(1))).to_pydict()
     assert sum(moved["nats"]) == pytest.approx(parts["clicks"][0], rel=1e-10)
     assert {"home → shop", "shop → buy"} & set(moved["word"])
-    assert "shop → buy" in arrow(model.marking_words("clicks")).to_pydict()["word"]
+    assert "shop → buy" in arrow(model.characteristic_words("clicks")).to_pydict()["word"]
 
 
 def test_a_mixture_of_chains_recovers_planted_groups() -> None:

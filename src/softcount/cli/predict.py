@@ -57,7 +57,7 @@ from softcount.report import answers
 from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, prediction_table, reasons_table
 from softcount.report.classes import class_names
 from softcount.report.evaluation import add_confusion, add_figures, add_lift, add_overconfidence, evaluation_record
-from softcount.report.page import Page, format_cell
+from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import add_moved_words, begin_document, find_moved_words
 from softcount.run.local import Threads
 from softcount.sources.frames import ArrowSource
@@ -378,13 +378,15 @@ def explain_few(
     with Threads() as threads:
         likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
     found, ours = [], answers.name_ours(names)
+    target = None if fitted.target is None else key_text(fitted.target)
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         parts = explain_words(fitted, chunk, other) if fitted.schema.texts else []
         words = [(part, document_at(table, part.key, chunk.start)) for part in parts]
         cells = find_cells(fitted, chunk)
         cells |= {names[part.key]: begin_document(text) for part, text in words}
         file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
-        found.append(ExplainedRow(line, cells, title or f"Row {chunk.start + 1}{file}", probability, words, ours))
+        title_of_row = title or f"Row {chunk.start + 1}{file}"
+        found.append(ExplainedRow(line, cells, title_of_row, probability, words, ours, target))
     return reasons, found
 
 
@@ -405,7 +407,8 @@ def explain_network(fitted: FittedNet, request: Request) -> None:
     page, cells = Page(), cells_of_rows(fitted, rows, np.unique(places).astype(np.int64))
     for place, line in zip(places, table.to_pylist(), strict=True):
         shown = {names[key]: format_cell(cell) for key, cell in cells[place].items() if key in names}
-        add_reasons(page, ExplainedRow(line, shown, probability=float(found.probability[place]), ours=ours))
+        probability = float(found.probability[place])
+        add_reasons(page, ExplainedRow(line, shown, probability=probability, ours=ours, target=names[node]))
     write_answer(False, table.to_pylist, lambda: page)
 
 

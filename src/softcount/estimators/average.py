@@ -20,7 +20,7 @@ from softcount.estimators import inputs
 from softcount.estimators.docstrings import document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import FilePath, RandomState
-from softcount.estimators.parameters import Parameter, check_whole
+from softcount.estimators.parameters import Parameter, check_arguments, check_whole
 from softcount.estimators.result_frames import Frame, arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average
 from softcount.evaluate.ranking import FOLDS
@@ -475,6 +475,7 @@ class ModelAverage:
         parts = list(zip(shares.tolist(), answers, strict=True))
         return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
+    @check_arguments
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows, each from a member that is drawn by its weight.
 

@@ -21,7 +21,7 @@ from softcount.estimators import inputs
 from softcount.estimators.docstrings import IGNORED, Arguments, document, document_methods
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.parameters import PARAMETERS, Parameter, check_whole, missing_words, remedy
+from softcount.estimators.parameters import PARAMETERS, Parameter, check_arguments, check_whole, missing_words, remedy
 from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import (
     Frame,
@@ -424,6 +424,7 @@ class TableEstimator(ModelEstimator):
         inputs.warn_of_kept(table)
         return fill_cells(X, found, [spec.key for spec in fitted.schema.fields])
 
+    @check_arguments
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Frame:
         """Draw rows from the model.
 
@@ -451,6 +452,7 @@ class TableEstimator(ModelEstimator):
         self._warn_of_dependence(None)
         return self._result(arrow_table(fitted.sample(n_samples, given, inputs.make_generator(random_state))))
 
+    @check_arguments
     def explore(self, X: Any = None) -> ExplorePage:
         """Return the interactive explorer: any column given any others.
 

@@ -18,7 +18,7 @@ from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.docstrings import IGNORED, Arguments
 from softcount.estimators.engines import row_by_row
 from softcount.estimators.inputs import ArrayLike, RandomState, attribute
-from softcount.estimators.parameters import SETTLED, check_whole
+from softcount.estimators.parameters import SETTLED, check_arguments, check_whole
 from softcount.estimators.result_frames import arrow_table
 from softcount.files.codec import Arrays, Document, finite_array
 from softcount.sources.frames import text_column
@@ -111,6 +111,7 @@ class DensityEstimator(LikelihoodEstimator):
         found = density.quantile(given)
         return float(found[0]) if np.ndim(shares) == 0 else found
 
+    @check_arguments
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Any:
         """Draw rows from the density.
 

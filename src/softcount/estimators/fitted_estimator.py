@@ -24,7 +24,13 @@ from softcount.estimators.result_frames import Frame, arrow_lines, arrow_table, 
 from softcount.evaluate.ranking import find_classes
 from softcount.evaluate.scores import match_names
 from softcount.fitted import answers
-from softcount.fitted.characteristic_words import explain_words, find_places, find_text_leaves, marking_words, row_of
+from softcount.fitted.characteristic_words import (
+    characteristic_words,
+    explain_words,
+    find_places,
+    find_text_leaves,
+    row_of,
+)
 from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import measure_departures
@@ -465,7 +471,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
     # -- words
 
-    def marking_words(self, key: Any = None, n: int = 10) -> Frame:
+    def characteristic_words(self, key: Any = None, n: int = 10) -> Frame:
         """Return the characteristic words of each class.
 
         Words are ranked by `evidence`: the log-likelihood ratio, in nats, of a rate of the word in this class against a
@@ -495,7 +501,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         >>> from softcount import NaiveBayes
         >>> mail = pd.DataFrame({"text": ["win money now", "money, money", "see you at noon", "noon at home"]})
         >>> model = NaiveBayes(kinds={"text": "text"}).fit(mail, ["spam", "spam", "ham", "ham"])
-        >>> model.marking_words(n=1)[["class", "word"]]
+        >>> model.characteristic_words(n=1)[["class", "word"]]
           class   word
         0   ham     at
         1  spam  money
@@ -505,7 +511,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         lines = [
             {"class": name, "column": columns[leaf.key]} | asdict(mark)
             for leaf in find_text_leaves(fitted, key)
-            for name, own in zip(names, marking_words(fitted, leaf, n), strict=True)
+            for name, own in zip(names, characteristic_words(fitted, leaf, n), strict=True)
             for mark in own
         ]
         types: list[tuple[str, Any]] = [("class", pa.array(names).type), ("column", pa.string()), ("word", pa.string())]

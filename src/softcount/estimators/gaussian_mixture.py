@@ -14,7 +14,7 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.mixture import Mixture
-from softcount.estimators.parameters import AUTO, check_whole
+from softcount.estimators.parameters import AUTO, check_arguments, check_whole
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest
@@ -226,6 +226,7 @@ class GaussianMixture(Mixture):
 
     # -- answers
 
+    @check_arguments
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows from the mixture, and return them with their components as scikit-learn does.
 

@@ -18,7 +18,7 @@ from softcount.estimators.base import EmEstimator, progress
 from softcount.estimators.docstrings import SEQUENCE_WEIGHT
 from softcount.estimators.engines import path_of
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.parameters import AUTO, check_whole, varied
+from softcount.estimators.parameters import AUTO, check_arguments, check_whole, varied
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.other_models import open_checkpoint, remove_checkpoint
@@ -530,6 +530,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         sequences, found = self._ask(X, lambda fitted, part: state_answers.forecast_states(fitted, part, h))
         return sequences, np.concatenate(found)
 
+    @check_arguments
     def sample(
         self, n_samples: int = 1, length: int = 100, start: Any = None, random_state: RandomState = None
     ) -> Frame:

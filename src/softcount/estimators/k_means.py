@@ -20,7 +20,7 @@ from softcount.estimators.base import ExportableEstimator, scoring_plan
 from softcount.estimators.docstrings import IGNORED
 from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.parameters import QUIET, varied
+from softcount.estimators.parameters import QUIET, check_arguments, varied
 from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import decode_centres, encode_centres
@@ -263,6 +263,7 @@ class KMeans(
         weights = None if sample_weight is None else check_weights(sample_weight, len(squares))
         return -float(squares.sum() if weights is None else weights @ squares)
 
+    @check_arguments
     def explore(self, X: Any = None) -> ExplorePage:
         """Return the interactive explorer: any column given any others.
 

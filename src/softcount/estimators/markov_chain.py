@@ -29,7 +29,7 @@ from softcount.estimators import inputs
 from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.docstrings import IGNORED, SEQUENCE_WEIGHT
 from softcount.estimators.inputs import ArrayLike, RandomState, attribute
-from softcount.estimators.parameters import SETTLED, Parameter, check_whole
+from softcount.estimators.parameters import SETTLED, Parameter, check_arguments, check_whole
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
@@ -626,6 +626,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         """
         return {self.symbols_[digit - 1]: length for digit, length in self._chain.run_lengths().items()}
 
+    @check_arguments
     def sample(
         self, n_samples: int = 1, length: int | None = None, start: Any = None, random_state: RandomState = None
     ) -> list[Any]:

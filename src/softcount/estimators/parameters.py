@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
 from math import inf, isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.errors import DataError
+from softcount.errors import DataError, ParameterError
 
 AUTO = "auto"
 PATH = "path"
@@ -133,6 +135,35 @@ def remedy(name: str, declared: Mapping[str, Parameter], elsewhere: Mapping[str,
         return f" Use {found[0]}: {declared[found[0]].help.split('. ')[0].rstrip('.')}."
     near = get_close_matches(name, declared, n=1)
     return f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(declared)}."
+
+
+P, R = ParamSpec("P"), TypeVar("R")
+SAMPLE_SIZES = ("n", "size", "num_samples", "n_rows")
+"""Names of other libraries for `n_samples` in `sample`."""
+
+
+def check_arguments(method: Callable[P, R]) -> Callable[P, R]:
+    """Make a method raise an error that names its parameters if it is called with others."""
+    own = signature(method)
+    names = [name for name in own.parameters if name != "self"]
+
+    @wraps(method)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            own.bind(*args, **kwargs)
+        except TypeError:
+            where = f"{type(args[0]).__name__}.{method.__name__}"
+            takes = f"It has {', '.join(names)}." if names else "It has no parameters."
+            if len(args) > len(own.parameters):
+                raise ParameterError(f"{where} got too many arguments. {takes}") from None
+            wrong = next((name for name in kwargs if name not in names), None)
+            if wrong is None:
+                raise
+            use = "Use n_samples." if wrong in SAMPLE_SIZES and "n_samples" in names else takes
+            raise ParameterError(f"{where} has no parameter {wrong!r}. {use}") from None
+        return method(*args, **kwargs)
+
+    return checked
 
 
 HALF_LIFE = Parameter(float, "Rows after which a row counts half.", (None,), above=True, most=1e300)

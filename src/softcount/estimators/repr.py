@@ -13,6 +13,7 @@ import numpy as np
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
 from softcount.estimators.docstrings import document_methods
+from softcount.estimators.parameters import check_arguments
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
@@ -178,6 +179,7 @@ if not TYPE_CHECKING:
 class SequencePages:
     """The pages of a model of sequences, which take no rows."""
 
+    @check_arguments
     def explore(self) -> ExplorePage:
         """Return the interactive explorer: any step of a sequence given any others."""
         return explore.make_explorer(self)

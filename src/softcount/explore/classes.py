@@ -12,7 +12,7 @@ from softcount.core.special import log_of, softmax_rows
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
 from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
-from softcount.fitted.characteristic_words import marking_words, word_family
+from softcount.fitted.characteristic_words import characteristic_words, word_family
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 from softcount.table.column_summary import TableSummary
@@ -142,7 +142,7 @@ def _text_document(model: Fitted, leaf: Node, name: str) -> dict[str, Any] | Non
         "logs": pack((weights - weights.mean(axis=0)).T, narrow=True),
         "start": pack(start - start.mean()),
         "once": word_family(leaf).by_document,
-        "typical": [[mark.word for mark in own] for own in marking_words(model, leaf, TYPICAL_WORDS)],
+        "typical": [[mark.word for mark in own] for own in characteristic_words(model, leaf, TYPICAL_WORDS)],
         "reading": {
             "analyzer": reading.analyzer,
             "runs": list(reading.ngrams),

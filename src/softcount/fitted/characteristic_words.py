@@ -52,7 +52,7 @@ def word_family(leaf: Node) -> Bags:
 # -- characteristic words of a class
 
 
-class MarkingWord(Struct, frozen=True):
+class CharacteristicWord(Struct, frozen=True):
     """A characteristic word of a class: its log-odds against all other classes together, in nats, and its counts.
 
     `evidence` is the log-likelihood ratio, in nats, of a separate rate in the class. If only presence counts, `count`
@@ -66,7 +66,7 @@ class MarkingWord(Struct, frozen=True):
     elsewhere: float
 
 
-def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[MarkingWord]]:
+def characteristic_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[CharacteristicWord]]:
     """Yield the characteristic words of each group, which are more frequent there than elsewhere, by evidence.
 
     Evidence is the log-likelihood ratio of two rates against one (half of Dunning's G2). It is low for a name that one
@@ -80,10 +80,10 @@ def marking_words(fitted: Fitted, leaf: Node, most: int) -> Iterator[list[Markin
             chosen = _largest(count, most, 0.0)
         else:
             chosen = _largest(np.where(odds > 0, nats, 0.0), most, LEAST)
-        yield [MarkingWord(str(words[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
+        yield [CharacteristicWord(str(words[i]), *(float(figure[i]) for figure in figures)) for i in chosen.tolist()]
 
 
-def marking_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
+def characteristic_lines(fitted: Fitted, leaf: Node) -> Iterator[tuple[str, str]]:
     """Yield for each group two lines: its characteristic words, and those of all other groups against it.
 
     A single group yields its most frequent words.

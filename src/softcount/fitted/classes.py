@@ -17,7 +17,7 @@ from softcount.core.special import softmax_rows
 from softcount.families import Family
 from softcount.families.density import Density, patterns
 from softcount.families.setting import average_prior
-from softcount.fitted.characteristic_words import marking_lines
+from softcount.fitted.characteristic_words import characteristic_lines
 from softcount.fitted.influence import measure_departures, pool_groups, sum_other_groups
 from softcount.models.nodes import Node, refuse_families
 from softcount.models.star import TILE
@@ -179,22 +179,22 @@ class Card(Struct, frozen=True):
     rows: float
     departure: float
     typical: dict[Key, Any]
-    apart: list[ColumnContrast]
+    contrasts: list[ColumnContrast]
 
     def as_data(self, names: Mapping[Key, str]) -> dict[str, Any]:
         """The card as data, its columns under their names."""
         typical = {names[key]: value for key, value in self.typical.items()}
-        apart = [{"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
-                 for x in self.apart]  # fmt: skip
+        contrasts = [{"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
+                     for x in self.contrasts]  # fmt: skip
         figures = {"share": self.share, "rows": self.rows, "departure": self.departure}
-        return {"class": self.name, **figures, "typical": typical, "apart": apart}
+        return {"class": self.name, **figures, "typical": typical, "contrasts": contrasts}
 
 
 def describe(fitted: Fitted, key: Key, parameters: bool = False) -> list[str]:
     """Describe one column briefly for every group: its rows, or with `parameters` the estimated parameters."""
     leaf = fitted.model.nodes[key]
     if leaf.family.facts.words:
-        return [own for own, _ in marking_lines(fitted, leaf)]
+        return [own for own, _ in characteristic_lines(fitted, leaf)]
     estimates = fitted.estimates if parameters else None
     return _describe_leaf(fitted, leaf, methodcaller("describe"), NO_VALUES, fitted.counts, estimates)
 
@@ -219,7 +219,7 @@ def make_cards(fitted: Fitted, parameters: bool = False) -> list[Card]:
     """Return a card for every class, which describes its rows or, with `parameters`, its estimated parameters."""
     far, own = measure_departures(fitted), (fitted.counts, fitted.estimates if parameters else None)
     texts = [x for x in fitted.model.leaves if x.family.facts.words]
-    words = {x.key: list(marking_lines(fitted, x)) for x in texts}
+    words = {x.key: list(characteristic_lines(fitted, x)) for x in texts}
     plain = [x for x in fitted.model.leaves if x.key not in words]
     here = {x.key: _describe_leaf(fitted, x, methodcaller("describe"), NO_VALUES, *own) for x in plain}
     likely = {x.key: _describe_leaf(fitted, x, methodcaller("typical"), None, *own) for x in plain}

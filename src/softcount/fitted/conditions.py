@@ -686,6 +686,13 @@ def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.nd
     return partial(within, condition.pieces(number_reader(model, key)))
 
 
+def refuse_words(model: Any, given: Given) -> None:
+    """Raise an error if a given value of a numeric column is not a number; missing values are allowed."""
+    for key, value in given.items():
+        if value is not None and model.schema.places[key].store == "reals":
+            number_reader(model, key)(value)
+
+
 def number_reader(model: Any, key: Key) -> Callable[[Any], float]:
     """Return a function that reads an end of a range like a cell of the column."""
 
@@ -698,7 +705,8 @@ def number_reader(model: Any, key: Key) -> Callable[[Any], float]:
             store, slot = model.schema.places[key]
             found = float(getattr(next(task() for task in table.tasks()), store)[0, slot])
         if found != found:
-            raise DataError(f"{wording.column(key)} holds numbers, and {wording.cell(value)} is not a number.")
+            message = f"{wording.column(key)} holds numbers, and {wording.cell(value)} is not a number."
+            raise DataError(message) from None
         return found
 
     return read

@@ -15,7 +15,7 @@ from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted import answers
 from softcount.fitted.classes import anomaly_scores, describe, make_cards
-from softcount.fitted.conditions import plain_row, refuse_several, warn_of_given
+from softcount.fitted.conditions import plain_row, refuse_several, refuse_words, warn_of_given
 from softcount.fitted.explain import Explanation, explain_rows
 from softcount.fitted.influence import measure_departures, measure_known_influence
 from softcount.fitted.scorers import Scorer
@@ -378,6 +378,10 @@ class Fitted(FittedTable, frozen=True, eq=False):
             return plain
         rows = len(next(iter(ways.values()))) if ways else 1
         table = self.table({key: [given.get(key)] * rows for key in known} | dict(ways or {}))
-        chunk = next(self.chunks(table))
+        try:
+            chunk = next(self.chunks(table))
+        except DataError:  # about a row of a table, which the user did not give
+            refuse_words(self, given)
+            raise
         warn_of_given(table, given)
         return chunk

@@ -238,7 +238,8 @@ def find_cells(fitted: Fitted, chunk: Chunk) -> dict[str, str]:
 class ExplainedRow(Struct, frozen=True):
     """A row: its log-odds, its cells, its name, the probability of its class, and the words of its documents.
 
-    `ours` are the names of the entries of its line that are no columns.
+    `ours` are the names of the entries of its line that are not columns. `target` is the column of the class, if it has
+    a name.
     """
 
     line: Mapping[str, Any]
@@ -247,6 +248,7 @@ class ExplainedRow(Struct, frozen=True):
     probability: float | None = None
     words: Sequence[tuple[DocumentWords, str | None]] = ()
     ours: Mapping[str, str] = field(default_factory=lambda: dict(zip(OURS, OURS, strict=True)))
+    target: str | None = None
 
 
 def add_reasons(
@@ -255,7 +257,8 @@ def add_reasons(
     """Add the reasons for a row's class, the weightiest first, and the probability of the class if it is given."""
     line, ours = row.line, row.ours
     chosen, against = ((called or {}).get(str(line[ours[name]]), line[ours[name]]) for name in (CLASS, AGAINST))
-    compared = f" rather than {against}" if chosen != against else ", which nothing is compared with"
+    compared = f" rather than {against}" if chosen != against else ", compared with no other class"
+    chosen = chosen if row.target is None else f"{row.target} = {chosen}"
     page.heading(f"{row.title or f'Row {line[ours[ROW]]}'}: {chosen}{compared}")
     total = line[ours[TOTAL]]
     if row.probability is not None:

@@ -93,7 +93,7 @@ def model_record(fitted: Fitted, rows: GivenRows | None = None, parameters: bool
     """Return what a model holds as data; with a table sorted into its classes, that too; `fit` is about the fit."""
     cards, names, ranked = fitted.cards(parameters), labels_in(fitted), fitted.influence()
     most = max((value for _, value in ranked), default=0.0)
-    by_class = [{x.key: x.influence for x in card.apart} for card in cards]
+    by_class = [{x.key: x.influence for x in card.contrasts} for card in cards]
     families, levels, columns = fitted.families, fitted.levels, []
     for key, params in fitted.params.items():
         own: Any = {"levels": list(levels.get(key, ())), "parameters": params}
@@ -416,11 +416,11 @@ def _add_cards(page: Page, view: View) -> None:
     for name, part, card in zip(names, fitted.row_shares, fitted.cards(view.parameters), strict=True):
         page.heading(f"How {name} differs ({format_share(float(part))} of the rows)")
         rows = [
-            (key_text(x.key), format_number(x.influence, 3), x.here, x.elsewhere) for x in card.apart[:CARD_COLUMNS]
+            (key_text(x.key), format_number(x.influence, 3), x.here, x.elsewhere) for x in card.contrasts[:CARD_COLUMNS]
         ]
         page.grid(("column", "influence", "in this class", "in the others"), rows, right=("influence",))
         cells: list[tuple[Any, Any]] = []
-        for key in [x.key for x in card.apart]:
+        for key in [x.key for x in card.contrasts]:
             typical = card.typical[key]
             value = typical.replace(",", "") if key in fitted.schema.texts else typical  # words without commas
             cells += zip(key, value, strict=True) if isinstance(key, tuple) else [(key, value)]

@@ -244,7 +244,7 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
     largest = sorted(range(fitted.n_groups), key=lambda group: -fitted.row_shares[group])
     cards, rows = fitted.cards(), []
     for group in largest[: 2 * SHOWN_CLASSES if fitted.n_groups <= 2 * SHOWN_CLASSES else SHOWN_CLASSES]:
-        known = [x for x in cards[group].apart if x.influence > 0][:4]
+        known = [x for x in cards[group].contrasts if x.influence > 0][:4]
         parts = [printable(part) for x in known for part in _name_difference(fitted, x, group)]
         while len(parts) > 1 and len("; ".join(parts)) > CLASS_WIDTH:
             parts.pop()
@@ -256,7 +256,7 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
         page.line(f"and {len(largest) - len(rows)} more with {rest} of the rows")
     columns = [key if isinstance(key, tuple) else (key,) for key, value in fitted.influence() if value > 0]
     ranked = [key_text(key) for own in columns for key in own]
-    page.line(f"columns that differ most between the classes: {format_list(ranked)}")
+    page.line(f"columns that differ most between the classes: {', '.join(ranked[:NAMED])}")
 
 
 def _name_difference(fitted: Any, contrast: Any, group: int) -> list[str]:
@@ -306,10 +306,12 @@ def _add_columns(page: Page, fitted: Any, names: Sequence[str], rows_left: int) 
         described = [fitted.describe(key) for key, _ in chosen]
     else:
         headings, width = ("column", "gain", "class", "in this class", "in the others"), NARROW
-        apart = [({x.key: x for x in card.apart}, name, card) for card, name in zip(fitted.cards(), names, strict=True)]
+        cards = zip(fitted.cards(), names, strict=True)
+        by_class = [({x.key: x for x in card.contrasts}, name, card) for card, name in cards]
         described = []
         for key, _ in chosen:
-            contrasts = [(own[key].influence * card.share, name, own[key]) for own, name, card in apart if key in own]
+            having = [(own[key], name, card) for own, name, card in by_class if key in own]
+            contrasts = [(contrast.influence * card.share, name, contrast) for contrast, name, card in having]
             _, name, best = max(contrasts, key=lambda x: x[0])
             described.append([shorten(name, NAME_WIDTH), best.here, best.elsewhere])
     columns = [shorten(key_text(key), NAME_WIDTH) for key, _ in chosen]

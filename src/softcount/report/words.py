@@ -21,7 +21,7 @@ from softcount.table.table import document_at
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow
-    from softcount.fitted.characteristic_words import DocumentWords, MarkingWord
+    from softcount.fitted.characteristic_words import CharacteristicWord, DocumentWords
     from softcount.fitted.fitted import Fitted
     from softcount.table import Table
 
@@ -53,7 +53,8 @@ def add_words(
         count, column = len(leaf.setting.levels), key_text(leaf.key)
         if not count or (full and fitted.n_groups < 2):
             continue
-        words, found = format_count(count, "word"), list(characteristic_words.marking_words(fitted, leaf, PAGE_WORDS))
+        words = format_count(count, "word")
+        found = list(characteristic_words.characteristic_words(fitted, leaf, PAGE_WORDS))
         if full:
             page.heading(f"Characteristic words of {column}", level=2)
             page.line(f"of {words}, the most characteristic first; a bar is the log-odds of the word for the class")
@@ -80,7 +81,7 @@ def add_words(
 
 
 def _add_word_pictures(
-    page: Page, fitted: Fitted, names: Sequence[str], found: Sequence[list[MarkingWord]], redaction: Redaction
+    page: Page, fitted: Fitted, names: Sequence[str], found: Sequence[list[CharacteristicWord]], redaction: Redaction
 ) -> None:
     groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
     for place, group in enumerate(groups):
@@ -160,12 +161,12 @@ def find_text_column(fitted: Fitted, key: Any) -> dict[str, Any]:
     Not the probability of every word in every class: there can be millions, which the model file holds.
     """
     (leaf,) = characteristic_words.find_text_leaves(fitted, key)
-    own = zip(fitted.names, characteristic_words.marking_words(fitted, leaf, JSON_WORDS), strict=True)
-    marking = [{"class": name, "words": found} for name, found in own]
+    own = zip(fitted.names, characteristic_words.characteristic_words(fitted, leaf, JSON_WORDS), strict=True)
+    characteristic = [{"class": name, "words": found} for name, found in own]
     return {
         "model": characteristic_words.word_family(leaf).model,
         "words": len(leaf.setting.levels),
-        "marking": marking,
+        "characteristic_words": characteristic,
     }
 
 
