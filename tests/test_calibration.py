@@ -33,9 +33,9 @@ from softcount.fitted.calibration import (
     bin_sums,
     bins_of,
     calibration_error,
+    find_overstated,
     log_odds,
-    log_softened,
-    overstated,
+    soften_log_proba,
 )
 from softcount.table import Chunk
 from softcount.table.chunk import Split
@@ -448,7 +448,7 @@ def test_log_odds_of_what_is_impossible_are_infinite():
 @settings(max_examples=60)
 @given(JOINTS, st.floats(0.05, 1000))
 def test_a_temperature_keeps_the_order_of_the_groups(joint, temperature):
-    soft = np.exp(log_softened(joint, temperature))
+    soft = np.exp(soften_log_proba(joint, temperature))
     np.testing.assert_allclose(soft.sum(axis=1), 1.0, atol=1e-12)
     leading = joint[np.arange(len(joint)), soft.argmax(axis=1)]
     assert (leading >= joint.max(axis=1) - 1e-12 * temperature).all()
@@ -476,19 +476,19 @@ def test_bins_hold_what_a_loop_over_rows_would_put_there(data):
 
 
 def test_overstated_needs_more_than_chance():
-    assert overstated((Bin(0.9, 1.0, 1000.0, 0.99, 0.88),)) is not None
-    assert overstated((Bin(0.9, 1.0, 1000.0, 0.99, 0.98),)) is None  # one point
-    assert overstated((Bin(0.5, 0.6, 20.0, 0.55, 0.45),)) is None  # could be chance
-    assert overstated((Bin(0.5, 0.6, 500.0, 0.55, 0.75),)) is None  # too modest
+    assert find_overstated((Bin(0.9, 1.0, 1000.0, 0.99, 0.88),)) is not None
+    assert find_overstated((Bin(0.9, 1.0, 1000.0, 0.99, 0.98),)) is None  # one point
+    assert find_overstated((Bin(0.5, 0.6, 20.0, 0.55, 0.45),)) is None  # could be chance
+    assert find_overstated((Bin(0.5, 0.6, 500.0, 0.55, 0.75),)) is None  # too modest
     worst = Bin(0.9, 1.0, 900.0, 0.99, 0.85)
-    assert overstated((Bin(0.5, 0.6, 100.0, 0.55, 0.3), worst)) is worst
+    assert find_overstated((Bin(0.5, 0.6, 100.0, 0.55, 0.3), worst)) is worst
 
 
 def held_rows(rows: int = 200, classes: int = 3, seed: int = 0) -> HeldOut:
     rng = np.random.default_rng(seed)
     joint = rng.normal(size=(rows, classes)) * 4
     labels = (joint + rng.gumbel(size=joint.shape) * 3).argmax(axis=1).astype(np.int32)
-    logs = log_softened(joint, 1.0).astype(np.float32)
+    logs = soften_log_proba(joint, 1.0).astype(np.float32)
     return HeldOut(logs, labels, np.ones(rows), (np.arange(rows) % 5).astype(np.int8))
 
 

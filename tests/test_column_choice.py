@@ -17,7 +17,7 @@ from contract.checking import worked
 from contract.examples import Example, every_example
 from softcount.estimators.column_choice import _compute_evidence, score_columns
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.evaluate.columns import forward
+from softcount.evaluate.columns import select_forward
 from softcount.fitted.explain import measure_column_evidence
 
 
@@ -93,7 +93,7 @@ def test_forward_steps_reach_what_the_best_of_all_sets_has():
     assert reached == pytest.approx(best, abs=0.004)
     # Of the two copies one is kept, and what comes first took most off the log-loss.
     assert len({0, 4} & set(found.columns)) == 1 and 3 in found.columns
-    steps = forward(scores)
+    steps = select_forward(scores)
     alone = [np.mean(scores.losses(joint(scores, [place]))) for place in range(5)]
     assert steps[0].log_loss == pytest.approx(min(alone), rel=1e-12)
     kept = [step.place for step in steps if step.kept]

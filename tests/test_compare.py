@@ -22,7 +22,7 @@ from softcount.errors import DataError
 from softcount.estimators import comparison
 from softcount.estimators.comparison import MixturePerClass, draw_nested_rows, list_sizes
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.evaluate.ranking import behind, verdict
+from softcount.evaluate.ranking import compare_losses, verdict
 
 EVERY_CANDIDATE = comparison.list_candidates
 
@@ -121,10 +121,10 @@ def test_a_mixture_per_class_is_compared_with_its_size_and_density(monkeypatch: 
 def test_differences_are_paired_by_row() -> None:
     rng = np.random.default_rng(1)
     best, other = rng.exponential(size=200), rng.exponential(size=200) + 0.1
-    found = behind(other, best)
+    found = compare_losses(other, best)
     assert found.mean == pytest.approx(other.mean() - best.mean())
     assert found.error == pytest.approx(np.std(other - best, ddof=1) / np.sqrt(200))
-    assert behind(best, best).is_tie and not behind(best + 0.1, best).is_tie
+    assert compare_losses(best, best).is_tie and not compare_losses(best + 0.1, best).is_tie
     assert "a tie between one and two" in verdict({"one": best, "two": best}, "log-loss")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import softcount as sc
 from softcount.evaluate import folds as drawing
-from softcount.evaluate.folds import known_rows
+from softcount.evaluate.folds import draw_known_rows
 from softcount.run.local import Threads
 from softcount.table.chunk import Split
 
@@ -44,7 +44,7 @@ def given():
 
 def drawn(fitted, table, jobs=1):
     with Threads(jobs) as threads:
-        return known_rows(fitted, table, threads, [0, 1])
+        return draw_known_rows(fitted, table, threads, [0, 1])
 
 
 def test_all_rows_with_a_label_and_weight_are_taken_in_their_order(given):

@@ -88,7 +88,7 @@ def test_words_weigh_by_how_rare_they_are_and_documents_are_of_length_one(traini
     for text, bag in enumerate(training.rows.bags):
         expected, rare = weighed_plainly(training, text)
         np.testing.assert_allclose(training.rarity.factors[text], rare, rtol=1e-13)
-        np.testing.assert_allclose(training.rarity.weighed(text, bag).toarray(), expected, atol=1e-13)
+        np.testing.assert_allclose(training.rarity.weigh(text, bag).toarray(), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize(("name", "prior"), [("multinomial naive Bayes", 1.0), ("tf-idf naive Bayes", 0.1)])

@@ -17,7 +17,7 @@ from export.test_sql import CLOSE, Cells, agrees, numbered, run_duckdb, run_sqli
 from softcount.classify.encode import EncodedColumns
 from softcount.classify.members import Training
 from softcount.classify.recipes import RECIPES
-from softcount.evaluate.folds import known_rows
+from softcount.evaluate.folds import draw_known_rows
 from softcount.export.onnx_graph import as_onnx
 from softcount.export.sql_query import as_sql
 from softcount.fitted.ensemble_scorers import EnsembleScorer
@@ -64,7 +64,7 @@ def members() -> tuple[Any, dict[str, Any]]:
     fitted = model.fitted_
     with Threads(1) as threads:
         codes = np.searchsorted(["x", "y", "z"], labels).astype(np.int32)
-        known = known_rows(fitted, fitted.table(pa.table(cells), labels=codes), threads, ["x", "y", "z"])
+        known = draw_known_rows(fitted, fitted.table(pa.table(cells), labels=codes), threads, ["x", "y", "z"])
     columns = EncodedColumns.of(fitted.schema)
     training = Training(known.rows, known.labels, known.weights, 3, columns.sizes, columns.measured)
     made = {name: RECIPES[name].fit(training, RECIPES[name].settings(training)[:1]) for name in RECIPES}

@@ -122,12 +122,12 @@ def pair_bytes(cells: int, classes: int) -> int:
     return classes * cells * cells * 8
 
 
-def bin_columns(columns: EncodedColumns, edges: Mapping[Key, np.ndarray]) -> Binning:
+def bin_columns(columns: EncodedColumns, given: Mapping[Key, np.ndarray]) -> Binning:
     """Bins of numbers at these edges, one bin without edges; a bin for every category that is a number."""
-    own = [edges.get(key, np.zeros(0)) for key in columns.keys[: columns.measured]]
+    own = [given.get(key, np.zeros(0)) for key in columns.keys[: columns.measured]]
     valued = [columns.levels[key] for key in columns.keys[columns.measured : columns.numbers]]
-    found = (*own, *(find_midpoints(np.array(values, dtype=np.float64)) for values in valued))
-    return Binning(found, (*(len(cuts) + 1 for cuts in found), *columns.sizes))
+    edges = (*own, *(find_midpoints(np.array(values, dtype=np.float64)) for values in valued))
+    return Binning.of_edges(edges, columns.sizes)
 
 
 def _find_cells(old: EncodedColumns, mine: Terms, new: EncodedColumns, others: Terms) -> np.ndarray:

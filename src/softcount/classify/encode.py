@@ -92,7 +92,7 @@ class EncodedRows(Struct, frozen=True, eq=False):
         found: Made = self.made[key][1]
         return found
 
-    def copies(self) -> dict[int, int]:
+    def find_copies(self) -> dict[int, int]:
         """Columns that repeat an earlier one in every row, by number, and the number of that one.
 
         A number repeats another if it puts all rows in the same or in the opposite order. A category repeats a column
@@ -135,14 +135,14 @@ class EncodedRows(Struct, frozen=True, eq=False):
             found.append(b"alike" + _spread(known, lead[ranks]))
         return found
 
-    def without(self, columns: Collection[int]) -> EncodedRows:
+    def mask_columns(self, columns: Collection[int]) -> EncodedRows:
         """A copy of the rows in which some columns are missing."""
         numbers, codes, width = self.numbers.copy(), self.codes.copy(), self.numbers.shape[1]
         numbers[:, [column for column in columns if column < width]] = np.nan
         codes[:, [column - width for column in columns if column >= width]] = 0
         return EncodedRows(numbers, codes, self.bags)
 
-    def in_order(self, labels: np.ndarray) -> np.ndarray:
+    def order_rows(self, labels: np.ndarray) -> np.ndarray:
         """Places of the rows in a canonical order: by class, then by the cells that they share with others.
 
         Neither the order of rows and columns, the names of categories, the sign of a number nor repeated rows change
@@ -272,7 +272,7 @@ class Binning(Struct, frozen=True, eq=False):
     sizes: tuple[int, ...]
 
     @classmethod
-    def learned(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> Binning:
+    def learn(cls, rows: EncodedRows, labels: np.ndarray, weights: np.ndarray, levels: tuple[int, ...]) -> Binning:
         """Bins by Fayyad and Irani's rule; a number that no edge divides has one bin."""
         classes = int(labels.max(initial=0)) + 1
         columns = []
@@ -281,9 +281,13 @@ class Binning(Struct, frozen=True, eq=False):
             columns.append(PointTable.of(column[known], labels[known], weights[known], classes))
         many = iter(by_class_each([own for own in columns if len(own.distinct) > FEW_VALUES]))
         edges = tuple(next(many) if len(own.distinct) > FEW_VALUES else find_midpoints(own.distinct) for own in columns)
+        return cls.of_edges(edges, levels)
+
+    @classmethod
+    def of_edges(cls, edges: tuple[np.ndarray, ...], levels: tuple[int, ...]) -> Binning:
         return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
 
-    def finer(self, rows: EncodedRows, weights: np.ndarray) -> Binning:
+    def refine(self, rows: EncodedRows, weights: np.ndarray) -> Binning:
         """Numbers of few bins get bins of equal weight, for pairwise interactions; `self` if none gains by it."""
         wanted = min(int(weights.sum()) // ROWS_AN_INTERVAL, MOST_INTERVALS)
         if wanted < LEAST_INTERVALS:
@@ -299,14 +303,13 @@ class Binning(Struct, frozen=True, eq=False):
         return self.with_edges(tuple(edges))
 
     def with_edges(self, edges: tuple[np.ndarray, ...]) -> Binning:
-        return Binning(edges, (*(len(cuts) + 1 for cuts in edges), *self.sizes[len(edges) :]))
+        return Binning.of_edges(edges, self.sizes[len(edges) :])
 
     @classmethod
     def by_value(cls, rows: EncodedRows, measured: int, levels: tuple[int, ...]) -> Binning:
         """No bins for the first `measured` numbers, and a bin for every value of the others."""
         values = [np.unique(column[~np.isnan(column)]) for column in rows.numbers.T[measured:]]
-        edges = (*(np.zeros(0) for _ in range(measured)), *(find_midpoints(own) for own in values))
-        return cls(edges, (*(len(cuts) + 1 for cuts in edges), *levels))
+        return cls.of_edges((*(np.zeros(0) for _ in range(measured)), *map(find_midpoints, values)), levels)
 
     def codes(self, rows: EncodedRows) -> np.ndarray:
         """(rows x columns) code of each cell from 1, 0 if missing."""
@@ -363,7 +366,7 @@ class NumberScale(Struct, frozen=True, eq=False):
         logs = _take_logs(rows.numbers.take(self.columns, axis=1), self.floor)
         return np.asarray(np.clip((logs - self.middle) / self.spread, -LARGEST, LARGEST))
 
-    def bounded(self, rows: EncodedRows, most: float) -> np.ndarray:
+    def clip(self, rows: EncodedRows, most: float) -> np.ndarray:
         """(rows x columns) deviations from the mean, at most `most` either way; 0 if missing."""
         return rows.cached((self,), lambda: np.nan_to_num(np.clip(self.of(rows), -most, most), nan=0.0))
 
@@ -447,7 +450,7 @@ class WordScale(Struct, frozen=True, eq=False):
     counts: bool = False
 
     @classmethod
-    def learned(cls, rows: EncodedRows, weights: np.ndarray) -> WordScale:
+    def learn(cls, rows: EncodedRows, weights: np.ndarray) -> WordScale:
         """Factors are 1 for a word of every document, plus the logarithm of how rare it is."""
         held = [_count_documents(bag, weights) for bag in rows.bags]
         factors = tuple(np.where(own > 0, 1.0 + np.log((1.0 + own[0]) / (1.0 + own)), 0.0) for own in held)
@@ -477,7 +480,7 @@ class WordScale(Struct, frozen=True, eq=False):
     def width(self) -> int:
         return sum(map(len, self.factors))
 
-    def weighed(self, text: int, bag: Any) -> Any:
+    def weigh(self, text: int, bag: Any) -> Any:
         factors = self.factors[text][bag.indices]
         if self.counts:
             return sparse.csr_matrix((bag.data * factors, bag.indices, bag.indptr), shape=bag.shape)
@@ -491,7 +494,7 @@ class WordScale(Struct, frozen=True, eq=False):
         """(rows x columns of all bags) weights of the words."""
 
         def weigh() -> Any:
-            each = [self.weighed(text, bag) for text, bag in enumerate(rows.bags)]
+            each = [self.weigh(text, bag) for text, bag in enumerate(rows.bags)]
             return each[0] if len(each) == 1 else sparse.hstack(each, format="csr")
 
         return weigh() if self.counts else rows.cached((self,), weigh)
@@ -512,7 +515,7 @@ class WordScale(Struct, frozen=True, eq=False):
         each = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(classes, len(labels)))
         return np.asarray((each @ self.words(rows)).toarray().T)
 
-    def of_each(self, columns: np.ndarray) -> list[np.ndarray]:
+    def split_texts(self, columns: np.ndarray) -> list[np.ndarray]:
         return [columns[first:last] for first, last in pairwise(self.ends.tolist())]
 
 

@@ -385,7 +385,7 @@ def _score_nested(
 
 def _order_rows(given: Training) -> tuple[Training, RepeatedRows, np.ndarray]:
     """The rows in canonical order, a row of whole weight n written n times; the repeated rows; and the fold units."""
-    order = given.rows.in_order(given.labels)
+    order = given.rows.order_rows(given.labels)
     blocks, bags = (given.rows.numbers, given.rows.codes), given.rows.bags
     keys = row_keys(blocks, bags)
     counts = given.weights if (given.weights == np.round(given.weights)).all() else np.ones(len(order))

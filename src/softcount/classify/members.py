@@ -96,18 +96,18 @@ class Training(Struct, frozen=True, eq=False, dict=True):
     def cuts(self) -> Binning:
         if self.given_cuts is not None:
             return self.given_cuts
-        return Binning.learned(self.rows, self.labels, self.weights, self.levels)
+        return Binning.learn(self.rows, self.labels, self.weights, self.levels)
 
     @cached_property
     def finer(self) -> Training:
         """A copy of the rows with numbers discretised finely enough for pairs."""
-        cuts = self.cuts.finer(self.rows, self.weights)
+        cuts = self.cuts.refine(self.rows, self.weights)
         found = self if cuts is self.cuts else replace(self, given_cuts=cuts)
         if not found.countable or found is self:
             return self
-        return found.partnered([k for k, edges in enumerate(cuts.edges) if edges is not self.cuts.edges[k]])
+        return found.refine_by_partner([k for k, edges in enumerate(cuts.edges) if edges is not self.cuts.edges[k]])
 
-    def partnered(self, numbers: Sequence[int]) -> Training:
+    def refine_by_partner(self, numbers: Sequence[int]) -> Training:
         """Discretise some numbers where the class shares change within the bins of a partner, if that tells more.
 
         The partner is the column with the highest interaction information. On a chequerboard no edge divides the
@@ -205,7 +205,7 @@ class Training(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rarity(self) -> WordScale:
-        return WordScale.learned(self.rows, self.weights)
+        return WordScale.learn(self.rows, self.weights)
 
 
 def log_tables(counts: np.ndarray, terms: Terms, concentration: float | np.ndarray = 1.0) -> np.ndarray:
@@ -294,10 +294,10 @@ class Slopes(Part, frozen=True, eq=False, tag="slopes"):
     values: np.ndarray  # (numbers x classes)
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return np.asarray(self.scale.bounded(rows, FARTHEST) @ self.values)
+        return np.asarray(self.scale.clip(rows, FARTHEST) @ self.values)
 
     def split(self, rows: EncodedRows, found: np.ndarray) -> float:
-        found[:, self.scale.columns] += self.scale.bounded(rows, FARTHEST)[:, :, None] * self.values
+        found[:, self.scale.columns] += self.scale.clip(rows, FARTHEST)[:, :, None] * self.values
         return 0.0
 
     def formula(self, columns: EncodedColumns) -> list[Formula]:
@@ -522,20 +522,20 @@ class Words(Part, frozen=True, eq=False, tag="words"):
 
     def split(self, rows: EncodedRows, found: np.ndarray) -> float:
         lengths = self.scale.lengths(rows)
-        for text, (bag, own) in enumerate(zip(rows.bags, self.scale.of_each(self.words), strict=True)):
-            words = np.asarray(self.scale.weighed(text, bag) @ own)
+        for text, (bag, own) in enumerate(zip(rows.bags, self.scale.split_texts(self.words), strict=True)):
+            words = np.asarray(self.scale.weigh(text, bag) @ own)
             found[:, rows.plain_columns + text] += words + lengths[:, text, None] * self.lengths[text]
         return 0.0
 
     def word_parts(self, text: int, bag: Any) -> np.ndarray:
         """(cells x classes) contribution of each cell of a text's bag."""
-        own = self.scale.of_each(self.words)[text]
-        return np.asarray(self.scale.weighed(text, bag).data[:, None] * own[bag.indices])
+        own = self.scale.split_texts(self.words)[text]
+        return np.asarray(self.scale.weigh(text, bag).data[:, None] * own[bag.indices])
 
     def formula(self, columns: EncodedColumns) -> list[Formula]:
         scale, found = self.scale, list[Formula]()
         for place, key in enumerate(columns.texts):
-            factors, coefficients = scale.factors[place][1:, None], scale.of_each(self.words)[place][1:]
+            factors, coefficients = scale.factors[place][1:, None], scale.split_texts(self.words)[place][1:]
             if scale.counts:
                 found.append(LookUp(WordsCode(key, "times"), coefficients * factors))
                 continue

@@ -274,7 +274,7 @@ def _fit_additive(
         places.append(place)
         ones = Indicators(place[own.indicators(training.codes).places], width)
         wide = ones.dense() if len(training.labels) * width <= DENSE_CELLS else ones.matrix
-        numbers = training.scale.bounded(training.rows, FARTHEST)
+        numbers = training.scale.clip(training.rows, FARTHEST)
         features = Features(wide, numbers, min(MOST_CORRELATED, single))
         problems.append(LogisticProblem(features, training.labels, training.weights, training.classes))
     pair = np.zeros(problems[0].features.width, dtype=bool)
@@ -344,7 +344,7 @@ def _fit_word_shares(training: Training, priors: Settings, counts: bool = False)
     Words weigh by tf-idf, or with `counts` as much as they are counted.
     """
     scale = training.rarity.plain if counts else training.rarity
-    totals = scale.of_each(scale.by_class(training.rows, training.labels, training.weights, training.classes))
+    totals = scale.split_texts(scale.by_class(training.rows, training.labels, training.weights, training.classes))
     for prior in priors:
         logs = []
         for own, factors in zip(totals, scale.factors, strict=True):

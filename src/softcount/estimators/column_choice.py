@@ -17,7 +17,7 @@ from softcount.estimators.base import declare_like
 from softcount.estimators.naive_bayes import ClassEstimator, NaiveBayes
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.result_frames import arrow_lines, frame_like
-from softcount.evaluate.columns import ColumnScores, column_scores, forward
+from softcount.evaluate.columns import ColumnScores, column_scores, select_forward
 from softcount.evaluate.ranking import FOLDS
 from softcount.fitted.explain import measure_column_evidence, measure_evidence_under
 from softcount.learn.record import Plan
@@ -123,7 +123,7 @@ def select_columns(
         lines = _make_lines(adds, kept)
     else:
         scores = score_columns(model, X, y)
-        keys, steps = scores.keys, forward(scores, max_columns)
+        keys, steps = scores.keys, select_forward(scores, max_columns)
         kept = [keys[step.place] for step in steps if step.kept]
         lines = [{"column": str(keys[step.place]), **asdict(step)} for step in steps]
         for line in lines:

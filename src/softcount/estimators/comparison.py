@@ -35,7 +35,7 @@ from softcount.estimators.network import BayesNet
 from softcount.estimators.parameters import check_whole
 from softcount.estimators.result_frames import arrow_lines, as_frame
 from softcount.evaluate.calibrate import SMALLEST
-from softcount.evaluate.ranking import FOLDS, Behind, ScoredRows, behind, ranked, verdict
+from softcount.evaluate.ranking import FOLDS, Behind, ScoredRows, compare_losses, rank_by_loss, verdict
 from softcount.evaluate.scores import Evaluation, evaluate_rows
 from softcount.pictures.chart import PAGE, Axis, Chart, class_lines
 from softcount.pictures.inline_html import boxed, note_lines, small_table
@@ -583,10 +583,12 @@ def compare_table(
     if not scores:
         raise DataError(f"no classifier could be tried: {next(iter(failed.values()))}")
     losses, wrong = ({name: getattr(x, part) for name, x in scores.items()} for part in ("losses", "wrong"))
-    order, fewest_wrong = ranked(losses), ranked(wrong)[0]
+    order, fewest_wrong = rank_by_loss(losses), rank_by_loss(wrong)[0]
     in_order = [
         replace(
-            scores[name], behind=behind(losses[name], losses[order[0]]), missed=behind(wrong[name], wrong[fewest_wrong])
+            scores[name],
+            behind=compare_losses(losses[name], losses[order[0]]),
+            missed=compare_losses(wrong[name], wrong[fewest_wrong]),
         )
         for name in order
     ]

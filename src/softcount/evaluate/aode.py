@@ -10,11 +10,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.classify.aode import AodeCounts, AodeSetting, bin_columns
-from softcount.classify.encode import Binning, EncodedColumns, EncodedRows
+from softcount.classify.encode import Binning, EncodedColumns
 from softcount.classify.ensemble import deal_folds, log_posteriors
 from softcount.core import remedies
 from softcount.errors import DataError
-from softcount.evaluate.folds import KnownRows, class_places, known_rows
+from softcount.evaluate.folds import EVERY_ROW, KnownRows, class_places, draw_known_rows, draw_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.fitted.ensemble_scorers import AodeScorer
 from softcount.fitted.fitted import Fitted
@@ -48,19 +48,17 @@ def fit_aode(
         )
     if fitted.bag or fitted.schema.stored("bags"):
         raise DataError("AODE takes categories and numbers, not a sparse table. Use NaiveBayes.")
-    known = known_rows(fitted, table, runner, classes)
+    known = draw_known_rows(fitted, table, runner, classes)
     counts = AodeCounts.none(_aode_bins(fitted, known, plan), fitted.n_groups, plan.setting)
     with one_blas_thread():
         if len(known.labels) == known.of:
             return with_aode(fitted, counts.with_rows(known.rows, known.labels, known.weights))
         places = class_places(fitted, table.settle(classes=classes))
         for chunk in table.chunks(runner.map):
-            assert chunk.labels is not None
-            weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-            labels = np.where(chunk.labels >= 0, places[np.maximum(chunk.labels, 0)], -1)
-            kept = np.flatnonzero((labels >= 0) & (weights > 0))
-            rows = EncodedRows.of(fitted.schema, [chunk.take(kept)])
-            counts = counts.with_rows(rows, labels[kept], weights[kept])
+            _, part, _ = draw_rows(fitted.schema, EVERY_ROW, chunk)
+            labels = places[part.labels]
+            part = part.take(np.flatnonzero(labels >= 0))
+            counts = counts.with_rows(part.rows, labels[labels >= 0], part.weights)
     return with_aode(fitted, counts)
 
 
@@ -69,8 +67,8 @@ def _aode_bins(fitted: Fitted, known: KnownRows, plan: AodePlan) -> Binning:
     columns = EncodedColumns.of(fitted.schema)
     if plan.edges is not None:
         return bin_columns(columns, plan.edges)
-    found = Binning.learned(known.rows, known.labels, known.weights, columns.sizes)
-    finer = found.finer(known.rows, known.weights)
+    found = Binning.learn(known.rows, known.labels, known.weights, columns.sizes)
+    finer = found.refine(known.rows, known.weights)
     edges = [own if len(own) else more for own, more in zip(found.edges, finer.edges, strict=True)]
     return bin_columns(columns, dict(zip(columns.keys[: columns.measured], edges, strict=False)))
 

@@ -20,11 +20,11 @@ from softcount.fitted.calibration import (
     Bin,
     Calibration,
     Curve,
+    apply_curves,
     bin_sums,
     bins_of,
-    curved,
     log_odds,
-    log_softened,
+    soften_log_proba,
 )
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import CALIBRATION_NOTES
@@ -110,7 +110,7 @@ def calibrate_on_rows(
     kept = (labels >= 0) & (weights > 0) & np.isfinite(joint).any(axis=1)
     if len(np.unique(labels[kept])) < 2:
         raise DataError("calibration needs labelled rows of at least two classes.")
-    logs = log_softened(joint[kept], 1.0).astype(np.float32)
+    logs = soften_log_proba(joint[kept], 1.0).astype(np.float32)
     folds = np.arange(len(logs)) % FOLDS
     found = learn_calibration(HeldOut(logs, labels[kept], weights[kept], folds), method)
     notes = [note for note in fitted.notes if not note.startswith(CALIBRATION_NOTES)]
@@ -192,7 +192,7 @@ def learn_calibration(held: HeldOut, method: str) -> Calibration:
 
 def correct(logs: np.ndarray, found: Correction) -> np.ndarray:
     """Log-probabilities of each class from the log of share times density."""
-    return log_softened(logs, found) if isinstance(found, float) else np.log(curved(logs, found))
+    return soften_log_proba(logs, found) if isinstance(found, float) else np.log(apply_curves(logs, found))
 
 
 def _outcomes(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:

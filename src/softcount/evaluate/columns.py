@@ -178,7 +178,7 @@ class ForwardStep(Struct, frozen=True):
     kept: bool = True
 
 
-def forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
+def select_forward(scores: ColumnScores, most: int | None = None) -> list[ForwardStep]:
     """Forward selection of columns by cross-validated log-loss, then the columns that are left.
 
     It stops if the best gain is below its standard error, or after `most` columns. A column that repeats another adds

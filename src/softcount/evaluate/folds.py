@@ -354,6 +354,8 @@ MOST_ROWS = 100_000
 """Rows that an ensemble is trained on; the counts are of all rows."""
 MOST_CELLS = 1 << 24
 """Cells and words of these rows; a tenth of MOST_ROWS is always taken."""
+EVERY_ROW = np.uint64(2**64 - 1)
+"""The highest hashed number of a row."""
 SALT = np.uint64(0xD1B54A32D192ED03)
 """Makes the draw independent of the folds."""
 
@@ -371,7 +373,7 @@ class KnownRows(Struct, frozen=True, eq=False):
         return KnownRows(self.rows.take(some), self.labels[some], self.weights[some], self.numbers[some], self.of)
 
 
-def known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
+def draw_known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Sequence[object] | None = None) -> KnownRows:
     """The labelled rows of a table; of very many, those whose hashed numbers are lowest.
 
     A long table is read once and never held. `classes` are those of coded labels. Rows on other machines are drawn
@@ -436,7 +438,7 @@ class _LowestRows:
     """The `most` rows of lowest hashed numbers: the draw does not depend on the borders of chunks."""
 
     def __init__(self, most: int) -> None:
-        self.most, self.limit = most, np.uint64(2**64 - 1)
+        self.most, self.limit = most, EVERY_ROW
         self.of = np.zeros(0, dtype=np.int64)  # rows of every label, by its code
         self.parts: list[tuple[np.ndarray, KnownRows]] = []
 

@@ -213,10 +213,10 @@ class Behind(Struct, frozen=True):
         return self.mean <= ERRORS * self.error
 
 
-def behind(losses: np.ndarray, best: np.ndarray) -> Behind:
+def compare_losses(losses: np.ndarray, best: np.ndarray) -> Behind:
     """The mean additional loss per row; a single row has an infinite error.
 
-    >>> behind(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]))
+    >>> compare_losses(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]))
     Behind(mean=1.0, error=0.5773502691896258)
     """
     more = losses - best
@@ -225,7 +225,7 @@ def behind(losses: np.ndarray, best: np.ndarray) -> Behind:
     return Behind(float(more.mean()), float(more.std(ddof=1) / np.sqrt(len(more))))
 
 
-def ranked(losses: Mapping[str, np.ndarray]) -> list[str]:
+def rank_by_loss(losses: Mapping[str, np.ndarray]) -> list[str]:
     """Names from the lowest mean loss up; of equals the one named first, which is the simpler."""
     return sorted(losses, key=lambda name: float(losses[name].mean()))
 
@@ -239,8 +239,8 @@ def verdict(losses: Mapping[str, np.ndarray], what: str) -> str:
     >>> print(verdict({"plain": rows[::-1], "pairs": rows}, "log-loss"))
     by log-loss it is a tie between plain and pairs: within two standard errors of each other. plain is the simplest.
     """
-    first = ranked(losses)[0]
-    tied = [name for name in losses if name == first or behind(losses[name], losses[first]).is_tie]
+    first = rank_by_loss(losses)[0]
+    tied = [name for name in losses if name == first or compare_losses(losses[name], losses[first]).is_tie]
     if len(losses) == 1:
         return f"by {what} there is only {first}."
     if len(tied) == 1:

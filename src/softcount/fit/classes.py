@@ -16,7 +16,7 @@ from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
 from softcount.evaluate.calibrate import calibrate
-from softcount.evaluate.folds import FoldsBeside, KnownRows, known_rows
+from softcount.evaluate.folds import FoldsBeside, KnownRows, draw_known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
 from softcount.evaluate.warnings import find_warnings, measure_dependence
@@ -276,13 +276,13 @@ class ClassRequest(Struct, frozen=True):
         """
         if fitted.n_groups < 2:
             return fitted.with_notes(f"{NAIVE_BAYES_ALONE}: there is only one class."), None, None
-        given = known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
+        given = draw_known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
         if _count_labelled(given) < FEW_ROWS:
             note = f"{NAIVE_BAYES_ALONE}: fewer than {FEW_ROWS} rows have a label."
             return fitted.with_notes(note), None, None
-        copies = given.rows.copies()
+        copies = given.rows.find_copies()
         if copies:
-            given = replace(given, rows=given.rows.without(copies))
+            given = replace(given, rows=given.rows.mask_columns(copies))
         scored = None
         with Threads(1) as alone:
             worker = alone if given.rows.cells <= FEW_CELLS else threads
@@ -326,7 +326,7 @@ class ClassRequest(Struct, frozen=True):
         if not self.n_folds:
             return None
         announce("cross-validating AODE")
-        known = known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
+        known = draw_known_rows(fitted, reread(table, fitted.schema), runner, self.classes)
         return self._judge(cross_validate_aode(fitted, known, self.aode, self.n_folds, self._share), fitted)
 
     def _cross_validate(self, table: Table, runner: Runner, calibration: str | None) -> Evaluation | None:

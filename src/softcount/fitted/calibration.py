@@ -67,7 +67,7 @@ def calibration_error(bins: Sequence[Bin]) -> float:
     return sum(b.rows * abs(b.stated - b.right) for b in bins) / sum(b.rows for b in bins)
 
 
-def overstated(bins: Sequence[Bin]) -> Bin | None:
+def find_overstated(bins: Sequence[Bin]) -> Bin | None:
     """Return the bin that overstates most, if the predictions overall overstate by at least two percentage points.
 
     Return None also if chance could explain the excess: it must exceed three standard deviations of the number correct.
@@ -120,17 +120,17 @@ class Calibration(Struct, frozen=True, eq=False):
 
     def proba(self, joint: np.ndarray) -> np.ndarray:
         if self.temperature is not None:
-            return np.asarray(np.exp(log_softened(joint, self.temperature)))
-        return curved(joint, self.curves)
+            return np.asarray(np.exp(soften_log_proba(joint, self.temperature)))
+        return apply_curves(joint, self.curves)
 
     def log_proba(self, joint: np.ndarray) -> np.ndarray:
         """Return log-probabilities; at a temperature they stay exact if a probability underflows."""
         if self.temperature is not None:
-            return log_softened(joint, self.temperature)
-        return np.asarray(np.log(curved(joint, self.curves)))
+            return soften_log_proba(joint, self.temperature)
+        return np.asarray(np.log(apply_curves(joint, self.curves)))
 
 
-def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
+def soften_log_proba(joint: np.ndarray, temperature: float) -> np.ndarray:
     """Return log-probabilities at a temperature, from the log of share times density."""
     peaks = joint.max(axis=1, keepdims=True)
     # Subtract the best class before dividing by the temperature: this keeps the digits of near ties.
@@ -139,7 +139,7 @@ def log_softened(joint: np.ndarray, temperature: float) -> np.ndarray:
     return logs - np.where(np.isfinite(total), total, 0.0)
 
 
-def curved(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
+def apply_curves(joint: np.ndarray, curves: Sequence[Curve]) -> np.ndarray:
     """Return probabilities from the curves of the classes, normalised to sum to 1."""
     odds = log_odds(joint)
     if len(curves) == 1:

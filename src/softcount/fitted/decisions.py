@@ -45,10 +45,9 @@ def cost_matrix(costs: Any, names: Sequence[Any]) -> np.ndarray:
     if isinstance(costs, Mapping):
         whole = 1.0 - np.eye(len(names))
         pairs: dict[Any, Any] = {}
-        for key, said in costs.items():
-            pairs |= (
-                {(key, decided): cost for decided, cost in said.items()} if isinstance(said, Mapping) else {key: said}
-            )
+        for key, given in costs.items():
+            named = isinstance(given, Mapping)
+            pairs |= {(key, decided): cost for decided, cost in given.items()} if named else {key: given}
         for pair, cost in pairs.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise DataError(f"costs: {pair!r} is not a pair (true class, decided class), as in {{('a', 'b'): 5}}.")
@@ -67,11 +66,11 @@ def cost_matrix(costs: Any, names: Sequence[Any]) -> np.ndarray:
     return whole
 
 
-def _numbers(said: Any, what: str) -> np.ndarray:
+def _numbers(given: Any, what: str) -> np.ndarray:
     try:
-        return np.asarray(said, dtype=float)
+        return np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"{what} must be numbers, not {said!r:.60}.") from None
+        raise DataError(f"{what} must be numbers, not {given!r:.60}.") from None
 
 
 def choose_cheapest(proba: np.ndarray, costs: np.ndarray) -> np.ndarray:
@@ -137,8 +136,8 @@ def apply_class_prior(logs: np.ndarray, class_prior: Any, names: Sequence[Any], 
     ...     print(np.exp(apply_class_prior(np.log([[0.5, 0.5]]), [0.9, 0.1], "ab", np.array([0.5, 0.5]))))
     [[0.9 0.1]]
     """
-    asked = isinstance(class_prior, str) and class_prior == ESTIMATE
-    now = estimate_shares(logs, was) if asked else read_shares(class_prior, names, was)
+    estimated = isinstance(class_prior, str) and class_prior == ESTIMATE
+    now = estimate_shares(logs, was) if estimated else read_shares(class_prior, names, was)
     gone = (was <= 0) & (now > 0)
     if gone.any():
         raise DataError(
@@ -274,10 +273,10 @@ class Decision(Struct, frozen=True):
             raise DataError("costs and threshold each decide by themselves. Give one of them.")
         if threshold is None:
             return cls(None if costs is None else cost_matrix(costs, names))
-        said = {threshold.of: threshold.value} if isinstance(threshold, Threshold) else threshold
-        if not isinstance(said, Mapping) or len(said) != 1:
+        given = {threshold.of: threshold.value} if isinstance(threshold, Threshold) else threshold
+        if not isinstance(given, Mapping) or len(given) != 1:
             raise DataError(f"threshold is one class and its probability, as in {{'yes': 0.3}}, not {threshold!r:.60}.")
-        (name, value), *_ = said.items()
+        (name, value), *_ = given.items()
         at = _numbers(value, f"the threshold of {name!r}")
         if at.ndim or not 0 <= at <= 1:
             raise DataError(f"threshold: the probability of {name!r} is a number from 0 to 1, not {value!r}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.fitted.calibration import Bin, Calibration, calibration_error, overstated
+from softcount.fitted.calibration import Bin, Calibration, calibration_error, find_overstated
 from softcount.pictures.chart import PAGE, PANEL, Axis, Cells, Chart, Line, Mark, Points, Rule, class_lines
 from softcount.pictures.text import format_count, format_loss, format_number, format_share
 from softcount.report.page import Figure, Grid, Page, make_grid, pick
@@ -103,7 +103,7 @@ def add_figures(page: Page, found: Evaluation, intro: str) -> None:
 
 def add_overconfidence(page: Page, evaluation: Evaluation, remedy: str = "", bins: bool = True) -> None:
     """Warn about probabilities that are too near to 0 and 1, and name the remedy."""
-    worst = overstated(evaluation.reliability)
+    worst = find_overstated(evaluation.reliability)
     if worst is not None:
         page.line(
             "probabilities are overconfident: "
