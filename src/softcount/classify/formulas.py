@@ -9,36 +9,17 @@ from msgspec import Struct
 
 from softcount.classify.encode import LARGEST, Binning, EncodedColumns, NumberScale
 from softcount.classify.features import Terms
-from softcount.core.formulas import (
-    CLAMPED,
-    Apply,
-    Cell,
-    Choose,
-    Code,
-    CombinedCode,
-    Compare,
-    Formula,
-    IntervalCode,
-    LevelCode,
-    LookUp,
-    Once,
-    Whole,
-    clip,
-    formula,
-    largest,
-    log,
-    total,
-    unless_missing,
-)
+from softcount.core import formulas as fm
+from softcount.core.formulas import Formula
 from softcount.families.setting import IMPOSSIBLE
 from softcount.table.schema import Key
 
 
-def column_code(columns: EncodedColumns, column: int, cuts: Binning) -> Code:
+def column_code(columns: EncodedColumns, column: int, cuts: Binning) -> fm.Code:
     """Return the code of a column: its interval, or its level."""
     if column < columns.numbers:  # an interval holds its upper edge
-        return IntervalCode(columns.keys[column], np.nextafter(cuts.edges[column], np.inf))
-    return LevelCode(columns.keys[column], cuts.sizes[column])
+        return fm.IntervalCode(columns.keys[column], np.nextafter(cuts.edges[column], np.inf))
+    return fm.LevelCode(columns.keys[column], cuts.sizes[column])
 
 
 def look_up_terms(columns: EncodedColumns, cuts: Binning, terms: Terms, table: np.ndarray) -> list[Formula]:
@@ -54,12 +35,12 @@ def look_up_terms(columns: EncodedColumns, cuts: Binning, terms: Terms, table: n
 def if_known(columns: EncodedColumns, place: int, share: np.ndarray) -> Formula:
     """Return `share` if the column or text at this place is known, else 0."""
     if columns.numbers <= place < len(columns.keys):
-        code = LevelCode(columns.keys[place], columns.sizes[place - columns.numbers])
+        code = fm.LevelCode(columns.keys[place], columns.sizes[place - columns.numbers])
         return look_up((code,), np.tile(share, (code.size, 1)), np.zeros_like(share))
-    return unless_missing((*columns.keys, *columns.texts)[place], formula(share[0]))
+    return fm.unless_missing((*columns.keys, *columns.texts)[place], fm.formula(share[0]))
 
 
-def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> Formula:
+def look_up(codes: tuple[fm.Code, ...], table: np.ndarray, unknown: np.ndarray) -> Formula:
     """Return a look-up in a (cells of each column x classes) table.
 
     `unknown` is for missing cells and unseen categories.
@@ -68,8 +49,8 @@ def look_up(codes: tuple[Code, ...], table: np.ndarray, unknown: np.ndarray) -> 
     whole = np.broadcast_to(unknown, (*sizes, len(unknown))).copy()
     whole[(slice(1, None),) * len(codes)] = table
     if len(codes) > 1:
-        return LookUp(CombinedCode(codes, sizes), whole.reshape(-1, len(unknown)))
-    return LookUp(codes[0], np.vstack([whole, unknown]) if isinstance(codes[0], LevelCode) else whole)
+        return fm.LookUp(fm.CombinedCode(codes, sizes), whole.reshape(-1, len(unknown)))
+    return fm.LookUp(codes[0], np.vstack([whole, unknown]) if isinstance(codes[0], fm.LevelCode) else whole)
 
 
 def standardise(scale: NumberScale, columns: EncodedColumns, most: float = LARGEST) -> dict[Key, Formula]:
@@ -78,15 +59,15 @@ def standardise(scale: NumberScale, columns: EncodedColumns, most: float = LARGE
     for place, column in enumerate(scale.columns.tolist()):
         floor, key = float(scale.floor[place]), columns.keys[column]
         sign = float(np.sign(floor))
-        value = log(largest([Cell(key) * sign, formula(abs(floor))])) * sign if floor else Cell(key)
-        found[key] = clip((value - formula(scale.middle[place])) / formula(scale.spread[place]), most)
+        value = fm.log(fm.largest([fm.Cell(key) * sign, fm.formula(abs(floor))])) * sign if floor else fm.Cell(key)
+        found[key] = fm.clip((value - fm.formula(scale.middle[place])) / fm.formula(scale.spread[place]), most)
     return found
 
 
-class AodeMean(Whole, Struct, frozen=True, eq=False):
+class AodeMean(fm.Whole, Struct, frozen=True, eq=False):
     """The logarithm of the mean over the parents of AODE, by log-probabilities as in `classify.members.Aode`."""
 
-    codes: tuple[Code, ...]  # of the parents
+    codes: tuple[fm.Code, ...]  # of the parents
     terms: Terms
     shares: np.ndarray
     alone: np.ndarray
@@ -99,11 +80,11 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
         Each parent has the joint log-probability of class and row, which is impossible if the parent is missing.
         """
         if not self.codes:
-            return formula(self.shares)
+            return fm.formula(self.shares)
         ends = [*self.terms.offsets.tolist(), self.terms.width]
         cells = [slice(ends[place], ends[place + 1]) for place in range(len(self.codes))]
         stars: list[Formula] = []
-        impossible, nothing = np.full(len(self.shares), CLAMPED), np.zeros(len(self.shares))
+        impossible, nothing = np.full(len(self.shares), fm.CLAMPED), np.zeros(len(self.shares))
         for parent, (code, own) in enumerate(zip(self.codes, cells, strict=True)):
             sums = [look_up((code,), (self.shares[:, None] + self.alone[:, own]).T, impossible)]
             for child, others in enumerate(cells):
@@ -112,10 +93,13 @@ class AodeMean(Whole, Struct, frozen=True, eq=False):
                     sums.append(look_up((self.codes[child], code), table.transpose(1, 2, 0), nothing))
                 elif child > parent:
                     sums.append(look_up((code, self.codes[child]), table.transpose(2, 1, 0), nothing))
-            stars.append(Once(total(sums)))
-        top = Once(largest(stars))
-        mean = total([Apply("exp", (star - top,)) for star in stars])
-        known = [Choose((Compare("<", star, formula(IMPOSSIBLE)),), formula(0.0), formula(1.0)) for star in stars]
-        there = Once(total(known))
-        score = top + log(mean) - log(largest([there, formula(1.0)]))
-        return Choose((Compare("=", there, formula(0.0)),), formula(self.shares), score)
+            stars.append(fm.Once(fm.total(sums)))
+        top = fm.Once(fm.largest(stars))
+        mean = fm.total([fm.Apply("exp", (star - top,)) for star in stars])
+        known = [
+            fm.Choose((fm.Compare("<", star, fm.formula(IMPOSSIBLE)),), fm.formula(0.0), fm.formula(1.0))
+            for star in stars
+        ]
+        there = fm.Once(fm.total(known))
+        score = top + fm.log(mean) - fm.log(fm.largest([there, fm.formula(1.0)]))
+        return fm.Choose((fm.Compare("=", there, fm.formula(0.0)),), fm.formula(self.shares), score)

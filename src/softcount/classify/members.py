@@ -22,19 +22,8 @@ from softcount.classify.encode import (
 )
 from softcount.classify.features import Indicators, PairCounts, Terms
 from softcount.classify.formulas import AodeMean, column_code, look_up_terms, standardise
-from softcount.core.formulas import (
-    Apply,
-    BlockDensity,
-    Formula,
-    LookUp,
-    WordsCode,
-    formula,
-    largest,
-    log,
-    normal_density,
-    scale_terms,
-    unless_missing,
-)
+from softcount.core import formulas as fm
+from softcount.core.formulas import Formula
 from softcount.core.special import log_of, log_sum_exp, times_log
 from softcount.families.density import patterns
 from softcount.table.discretise import PointTable, by_class_each
@@ -302,7 +291,7 @@ class Slopes(Part, frozen=True, eq=False, tag="slopes"):
 
     def formula(self, columns: EncodedColumns) -> list[Formula]:
         cells = standardise(self.scale, columns, FARTHEST).items()
-        return [unless_missing(key, cell * slope) for (key, cell), slope in zip(cells, self.values, strict=True)]
+        return [fm.unless_missing(key, cell * slope) for (key, cell), slope in zip(cells, self.values, strict=True)]
 
 
 class Normals(Part, frozen=True, eq=False, tag="normals"):
@@ -336,7 +325,7 @@ class Normals(Part, frozen=True, eq=False, tag="normals"):
     def formula(self, columns: EncodedColumns) -> list[Formula]:
         parameters = zip(self.means.T, np.sqrt(self.variances.T), strict=True)
         return [
-            unless_missing(key, normal_density(cell, *own))
+            fm.unless_missing(key, fm.normal_density(cell, *own))
             for (key, cell), own in zip(standardise(self.scale, columns).items(), parameters, strict=True)
         ]
 
@@ -414,7 +403,7 @@ class Multinormal(Part, frozen=True, eq=False, tag="multinormal"):
     def formula(self, columns: EncodedColumns) -> list[Formula]:
         cells = standardise(self.scale, columns)
         form = {"mean": self.means, "covariance": self.covariances}
-        return [BlockDensity(form, tuple(cells), tuple(cells.values()))] if cells else []
+        return [fm.BlockDensity(form, tuple(cells), tuple(cells.values()))] if cells else []
 
 
 class Aode(Part, frozen=True, eq=False, tag="AODE"):
@@ -537,15 +526,15 @@ class Words(Part, frozen=True, eq=False, tag="words"):
         for place, key in enumerate(columns.texts):
             factors, coefficients = scale.factors[place][1:, None], scale.split_texts(self.words)[place][1:]
             if scale.counts:
-                found.append(LookUp(WordsCode(key, "times"), coefficients * factors))
+                found.append(fm.LookUp(fm.WordsCode(key, "times"), coefficients * factors))
                 continue
-            words = LookUp(WordsCode(key, "log"), coefficients * factors)
-            squares = largest([LookUp(WordsCode(key, "square"), factors**2), formula(SHORTEST)])
-            found.append(words * Apply("exp", (log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
+            words = fm.LookUp(fm.WordsCode(key, "log"), coefficients * factors)
+            squares = fm.largest([fm.LookUp(fm.WordsCode(key, "square"), factors**2), fm.formula(SHORTEST)])
+            found.append(words * fm.Apply("exp", (fm.log(squares / SHORTEST) * -0.5,)) * SHORTEST**-0.5)
             if self.lengths[place].any():
-                words = LookUp(WordsCode(key, "times"), (factors > 0).astype(np.float64))
-                length = (log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])
-                found.append(unless_missing(key, length * self.lengths[place]))
+                words = fm.LookUp(fm.WordsCode(key, "times"), (factors > 0).astype(np.float64))
+                length = (fm.log(words + 1.0) - float(scale.middle[place])) / float(scale.spread[place])
+                found.append(fm.unless_missing(key, length * self.lengths[place]))
         return found
 
 
@@ -578,4 +567,4 @@ class Member(Struct, frozen=True, eq=False):
     def formula(self, columns: EncodedColumns, weight: float) -> list[Formula]:
         """Terms whose sum is `weight` times the scores."""
         terms = (term for part in self.parts for term in part.formula(columns))
-        return scale_terms([formula(self.bias), *terms], weight)
+        return fm.scale_terms([fm.formula(self.bias), *terms], weight)
