@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from softcount.classify import recipes
 from softcount.classify.encode import EncodedColumns, EncodedRows
 from softcount.classify.formulas import if_known
+from softcount.classify.logistic import contrast_first
 from softcount.classify.members import Member, Tables, Training, Words, log_tables
 from softcount.core.formulas import Formula, Once, formula, merge_terms, smallest, total
 from softcount.core.special import log_sum_exp, softmax_rows
@@ -308,7 +309,7 @@ def _fit_partial_rows(ensemble: Ensemble, training: Training) -> PartialRows:
     for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
         if member.reads_texts:
             start -= weight * member.scores(empty)[0]
-    tables = log_tables(training.tables, terms) * each[:, None]
+    tables = contrast_first(log_tables(training.tables, terms) * each[:, None])
     single = Member(start, (Tables(training.cuts, terms, tables),))
     return PartialRows(single, information / (usual or information.sum()))
 

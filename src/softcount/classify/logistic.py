@@ -357,3 +357,8 @@ def expand_classes(columns: np.ndarray) -> np.ndarray:
 def contrast_classes(columns: np.ndarray) -> np.ndarray:
     """The columns to keep: of two classes only the difference."""
     return columns[:, 1:] - columns[:, :1] if columns.shape[1] == 2 else columns
+
+
+def contrast_first(columns: np.ndarray) -> np.ndarray:
+    """The same differences between classes; of two classes, the column of the first is zero."""
+    return columns - columns[:, :1] if columns.shape[1] == 2 else columns

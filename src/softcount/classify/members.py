@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from softcount.classify.encode import (
 )
 from softcount.classify.features import Indicators, PairCounts, Terms
 from softcount.classify.formulas import AodeMean, column_code, look_up_terms, standardise
+from softcount.classify.logistic import expand_classes
 from softcount.core import formulas as fm
 from softcount.core.formulas import Formula
 from softcount.core.special import log_of, log_sum_exp, times_log
@@ -223,6 +224,13 @@ def indicators(cuts: Binning, terms: Terms, rows: EncodedRows) -> Indicators:
     return rows.cached((cuts, terms), lambda: terms.indicators(cuts.codes(rows)))
 
 
+def multiply_classes(product: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
+    """The product with a column of values per class, without multiplying the zeros of the first of two classes."""
+    if len(values) and values.shape[1] == 2 and not values[:, 0].any():
+        return expand_classes(product(values[:, 1:]))
+    return product(values)
+
+
 class Part(Struct, frozen=True, eq=False, tag_field="kind"):
     """A part of a member's log-posterior, to which a missing cell adds nothing."""
 
@@ -263,7 +271,7 @@ class Tables(Part, frozen=True, eq=False, tag="tables"):
         return all(len(term) == 1 for term in self.terms.columns)
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return indicators(self.cuts, self.terms, rows).product(self.values)
+        return multiply_classes(indicators(self.cuts, self.terms, rows).product, self.values)
 
     def split(self, rows: EncodedRows, found: np.ndarray) -> float:
         """The contribution of a pair is shared equally by its columns."""
@@ -507,7 +515,8 @@ class Words(Part, frozen=True, eq=False, tag="words"):
     reads_texts: ClassVar[bool] = True
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
-        return np.asarray(self.scale.words(rows) @ self.words + self.scale.lengths(rows) @ self.lengths)
+        words = multiply_classes(lambda values: np.asarray(self.scale.words(rows) @ values), self.words)
+        return words + self.scale.lengths(rows) @ self.lengths
 
     def split(self, rows: EncodedRows, found: np.ndarray) -> float:
         lengths = self.scale.lengths(rows)

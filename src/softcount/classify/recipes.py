@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from softcount.classify.encode import Binning, EncodedRows
 from softcount.classify.features import DENSE_CELLS, MOST_CORRELATED, Features, Indicators, Terms
-from softcount.classify.logistic import LogisticProblem, LogisticProblems, expand_classes
+from softcount.classify.logistic import LogisticProblem, LogisticProblems, contrast_first, expand_classes
 from softcount.classify.members import FARTHEST, Aode, Member, Normals, Slopes, Tables, Training, Words, log_tables
 from softcount.core.special import softmax_rows
 
@@ -228,7 +228,7 @@ def _fit_weighted_naive_bayes(training: Training, settings: Settings) -> Iterato
         found = fit_weights(parts, training.labels[some], training.weights[some], none, penalty)
         each = np.concatenate([[0.0], np.repeat(found.weights, training.terms.widths)])
         tables = log_tables(training.tables, training.terms) * each[:, None]
-        yield Member(found.bias, (Tables(training.cuts, training.terms, tables),))
+        yield Member(found.bias, (Tables(training.cuts, training.terms, contrast_first(tables)),))
 
 
 def sample_rows(training: Training) -> np.ndarray:
@@ -353,7 +353,7 @@ def _fit_word_shares(training: Training, priors: Settings, counts: bool = False)
             found[factors > 0] = each - each.mean(axis=1, keepdims=True)
             logs.append(found)
         lengths = np.zeros((len(totals), training.classes))
-        yield Member(training.shares, (Words(scale, np.vstack(logs), lengths),))
+        yield Member(training.shares, (Words(scale, contrast_first(np.vstack(logs)), lengths),))
 
 
 def _fit_word_logistic(training: Training, settings: Settings) -> Iterator[Member]:
