@@ -71,7 +71,7 @@ def test_the_rows_that_choose_are_those_of_one_machine(
     monkeypatch.setattr(folds, "MOST_ROWS", most)
     fitted = sc.NaiveBayes(unlabelled_weight=0).fit(files, "told").fitted_
     with Threads(1) as threads, DaskEngine(client) as engine:
-        here, there = (folds.known_rows(fitted, fitted.table(files, target="told"), x) for x in (threads, engine))
+        here, there = (folds.draw_known_rows(fitted, fitted.table(files, target="told"), x) for x in (threads, engine))
     assert here.of == there.of < 600 * PARTS and len(here.numbers) == min(most, here.of)
     for name in ("numbers", "labels", "weights"):
         assert np.array_equal(getattr(here, name), getattr(there, name))
