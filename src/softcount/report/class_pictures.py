@@ -260,14 +260,14 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
     rng = np.random.default_rng(0)
     rows = rows[rng.permutation(len(rows))[: FRAME_ROWS * groups]]
     start = rows[rng.choice(len(rows), groups, replace=False)]
-    found_at = {steps: state for steps, *state in _run_em(rows, start) if steps in FRAMES}
-    planes = {steps: explain.NormalPlane(plane.columns, *state[:2]) for steps, state in found_at.items()}
-    outer = [own.ellipse(group, ELLIPSES[-1]) for own in planes.values() for group in range(groups)]
+    states = [state for state in _run_em(rows, start) if state[0] in FRAMES]
+    planes = [explain.NormalPlane(plane.columns, means, covariances) for _, means, covariances, _, _ in states]
+    outer = [own.ellipse(group, ELLIPSES[-1]) for own in planes for group in range(groups)]
     x, y = (Axis(ends=widen(np.concatenate([rows, *outer])[:, k], 0.03), ticks={}) for k in (0, 1))
     frames, lines = [], []
-    for steps, (_, _, weights, log_likelihood) in found_at.items():
+    for (steps, _, _, weights, log_likelihood), own in zip(states, planes, strict=True):
         nearest = weights.argmax(axis=1)
-        marks = plane_marks([rows[nearest == g] for g in range(groups)], planes[steps])
+        marks = plane_marks([rows[nearest == g] for g in range(groups)], own)
         title = f"after {format_count(steps, 'iteration')}"
         frames.append(Chart(title, marks, x, y, title=title, width=236, height=156).draw())
         lines.append((str(steps), f"{log_likelihood:,.3f}"))
