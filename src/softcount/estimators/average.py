@@ -479,13 +479,6 @@ class ModelAverage:
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows, each from a member that is drawn by its weight.
 
-        Parameters
-        ----------
-        given : dict, default=None
-            Values of columns that are held.
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
-
         Returns
         -------
         DataFrame or ndarray

@@ -428,13 +428,6 @@ class TableEstimator(ModelEstimator):
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Frame:
         """Draw rows from the model.
 
-        Parameters
-        ----------
-        given : dict, default=None
-            Values of columns that are held, or conditions on them; the others follow from them.
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
-
         Returns
         -------
         DataFrame

@@ -115,11 +115,6 @@ class DensityEstimator(LikelihoodEstimator):
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Any:
         """Draw rows from the density.
 
-        Parameters
-        ----------
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
-
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_columns), or DataFrame

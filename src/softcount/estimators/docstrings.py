@@ -37,6 +37,7 @@ WIDTH = 116
 Arguments = Mapping[str, tuple[str, str]]
 """Type and meaning of parameters of methods, by name; an empty type is that of the annotation."""
 ROWS = "DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)"
+PARTIAL_ROWS = (ROWS, "Rows. Cells and columns may be missing.")
 IGNORED = ("object", "Ignored; present for pipelines.")
 SEQUENCE_WEIGHT = ("array of shape (n_sequences,)", "Weight of each sequence.")
 ARGUMENTS: Arguments = {
@@ -47,10 +48,12 @@ ARGUMENTS: Arguments = {
         "dict, array, 'uniform' or 'estimate'", "Shares of the classes among these rows, as in `predict`."
     ),
     "folds": ("int", "Number of folds."),
+    "given": ("dict", "Values of columns that are held, or conditions on them; the others follow from them."),
     "key": ("str", "Column of text; None takes all of them."),
+    "n": ("int", "Number of rows to return."),
     "n_samples": ("int", "Number of rows."),
     "path": ("str or path", "File to write."),
-    "random_state": ("int, RandomState, Generator or None", "Seed of the draws."),
+    "random_state": ("int, RandomState or None", "Seed of the draws."),
     "redact": ("bool", "Whether to leave out all cells and the names of categories with fewer than five rows."),
 }  # fmt: skip
 """Parameters of methods that mean the same in every class, unless its `_arguments` declare them differently."""

@@ -16,6 +16,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, TableEstimator, scoring_plan
+from softcount.estimators.docstrings import PARTIAL_ROWS
 from softcount.estimators.engines import needs_all_rows, row_by_row
 from softcount.estimators.inputs import Answer, attribute
 from softcount.estimators.parameters import Parameter, check_whole
@@ -73,6 +74,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     """An estimator around a `Fitted` model in `fitted_`."""
 
     fitted_: Fitted
+    _arguments: ClassVar = {"X": PARTIAL_ROWS}
     _input_tags: ClassVar = {"allow_nan": True, "sparse": True, "string": True, "categorical": True}
 
     def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
@@ -132,11 +134,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class given the row.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells and columns may be missing.
 
         Returns
         -------
@@ -363,11 +360,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         The score is the difference between the expected log-density and that of the row, in nats. The reasons add up to
         it exactly. A missing cell adds 0, and the units of a column do not matter.
-
-        Parameters
-        ----------
-        n : int, default=10
-            Number of rows to return.
 
         Returns
         -------

@@ -230,13 +230,6 @@ class GaussianMixture(Mixture):
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
         """Draw rows from the mixture, and return them with their components as scikit-learn does.
 
-        Parameters
-        ----------
-        given : dict, default=None
-            Values of columns that are held; the others follow from them.
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
-
         Returns
         -------
         rows : ndarray of shape (n_samples, n_columns)

@@ -23,7 +23,7 @@ from softcount.table.schema import Field, Key, Kind, Schema
 
 Answer = TypeVar("Answer")
 FilePath = str | os.PathLike[str]
-RandomState = int | np.random.RandomState | np.random.Generator | None
+RandomState = int | np.random.RandomState | None
 
 
 def find_library(X: Any) -> str | None:

@@ -18,6 +18,7 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.base import declare_like, progress
+from softcount.estimators.docstrings import PARTIAL_ROWS
 from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
@@ -65,6 +66,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     """
 
     classes_: Annotated[np.ndarray, "The classes, in sorted order."]
+    _arguments: ClassVar = {"X": PARTIAL_ROWS}
     _varied: ClassVar = {
         "random_state": varied(
             "random_state", help="Seed of the folds that evaluate the model; None is 0. Nothing else is random."
@@ -331,8 +333,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells and columns may be missing.
         costs : dict or array of shape (n_classes, n_classes), default=None
             Costs of mistakes, by pair (true class, predicted class) such as {("ill", "well"): 10}, where the other
             mistakes cost 1; or a matrix of them.
@@ -369,11 +369,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     @row_by_row
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """Return the probability of each class given the row.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells and columns may be missing.
 
         Returns
         -------
@@ -692,8 +687,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ----------
         n_samples : int, default=100_000
             Rows drawn from the model, at least 2.
-        random_state : int, Generator or None, default=None
-            Seed of the rows.
         """
         n_samples = check_whole("n_samples", n_samples, 2)
         return decisions.estimate_best_error(self._fitted, n_samples, inputs.make_generator(random_state))

@@ -925,11 +925,6 @@ class BayesNet(EmEstimator, TableEstimator):
     def anomalies(self, X: Any, n: int = 10) -> Frame:
         """Return the most anomalous rows.
 
-        Parameters
-        ----------
-        n : int, default=10
-            Number of rows.
-
         Returns
         -------
         DataFrame
@@ -954,8 +949,6 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         n_samples : int, default=100_000
             Rows drawn from the network, at least 2.
-        random_state : int, Generator or None, default=None
-            Seed of the rows.
         """
         target, n_samples = self._of(None), check_whole("n_samples", n_samples, 2)
         if self.fitted_.net.cuts:
