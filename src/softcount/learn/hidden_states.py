@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -21,14 +21,11 @@ from softcount.learn.record import Learned, Plan, Trial, bic, cheeseman_stutz, r
 from softcount.learn.search import Make, Search, SearchResult
 from softcount.models.base import ClassModel, DeadEnd, Problem
 from softcount.models.declare import priors_of
-from softcount.models.hidden_chain import PathRows  # seam: of the one model that this module prepares
+from softcount.models.hidden_chain import HiddenChain, PathRows  # seam: of the one model that this module prepares
 from softcount.models.nodes import Imagined, Params
 from softcount.run.local import Runner
 from softcount.sequences import Sequences
 from softcount.table import Table
-
-if TYPE_CHECKING:
-    from softcount.models.hidden_chain import HiddenChain  # seam: for annotations
 
 STAYING = (0.0, 0.8)
 """Shares of steps that stay in their state, for every other initialisation: no assumption, or slow to move."""
@@ -118,7 +115,7 @@ def check_shares(given: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
 
 # Fitting hidden states: the best of several EM runs.
 
-Build = Callable[[ClassModel, int], "HiddenChain"]
+Build = Callable[[ClassModel, int], HiddenChain]
 """Makes a model of this many states; the given model describes the columns of one step."""
 MANY_PASSES = 64
 """Passes over all steps, about, which decides on compiled kernels: paths have no sketch."""

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
-from softcount.families import FAMILIES, Family
+from softcount.families import FAMILIES, Family, Hyper
 from softcount.families import Params as Own
 from softcount.families.setting import fixed_numbers, held_numbers
 from softcount.learn.checkpoints import Checkpoint
+from softcount.learn.record import Plan
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Node, Params
 from softcount.models.stacks import one_hot
@@ -525,6 +526,15 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
             raise DataError(f"fixed: 'weights' must be {model.groups} shares that sum to one, not {fixed[name]!r}.")
         held[ROOT] = {"probability": np.asarray(shares / shares.sum())[None]}
     return replace(imagined, fixed={**imagined.fixed, **{key: part for key, part in held.items() if part}})
+
+
+def imagine_groups(
+    model: ClassModel, counts: Counts, priors: Mapping[Any, Any], plan: Plan, known: Mapping[Any, Hyper] | None = None
+) -> Imagined:
+    """Prior parameters of groups to be found, from the counts of all rows as those of one group."""
+    root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
+    found = model.nodes.hypers(counts, {ROOT: root, **priors}, known)
+    return holding(model, Imagined(found, plan.em_how), plan.fixed)
 
 
 def name_of_shares(given: Mapping[Any, Any]) -> Any:

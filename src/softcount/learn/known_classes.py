@@ -17,7 +17,7 @@ from softcount.families import How, Hyper
 from softcount.families import Params as Own
 from softcount.learn import record
 from softcount.learn.em import run_em
-from softcount.learn.initialise import count_open, holding
+from softcount.learn.initialise import count_open, imagine_groups
 from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recode_chunks, weight_lift, with_blanks
 from softcount.learn.record import EMRun, FitRecord, Learned, Plan
 from softcount.models.align import (
@@ -333,7 +333,7 @@ def step_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner, step: flo
         eta = (before / rows + 2.0) ** -step
         old, new = (1.0 - eta) * (before + rows) / before, eta * (before + rows) / rows
     counts = counts * old + found * new
-    imagined = _imagine_groups(model, counts, plan).using(plan.how)
+    imagined = _imagine_whole(model, counts, plan).using(plan.how)
     params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
     kept = old if half_life is not None else 1.0
     missing = {key: kept * learned.missing.get(key, 0.0) + n for key, n in batch.missing.items()}
@@ -353,7 +353,7 @@ def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
     model, counts, problem = _make_room(learned, batch, plan, runner)
     start = problem.estimate(model.nodes.stacked(counts))
     whole = model.nodes.unstacked(problem.expected(start))
-    problem = replace(problem, imagined=_imagine_groups(model, whole, plan))
+    problem = replace(problem, imagined=_imagine_whole(model, whole, plan))
     reached = run_em(problem, start, plan.stop)
     counts, imagined = model.nodes.unstacked(reached.counts), problem.imagined.using(plan.how)
     last = plan.estimate == "predictive"
@@ -370,18 +370,16 @@ def _make_room(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tu
     """The model with room for the batch, its counts, and the batch as a problem."""
     model, counts = widen_model(learned.model, learned.counts, batch.schema)
     ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
-    return model, counts, Problem(model, _imagine_groups(model, counts, plan), ready, runner)
+    return model, counts, Problem(model, _imagine_whole(model, counts, plan), ready, runner)
 
 
-def _imagine_groups(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
+def _imagine_whole(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
     """Prior parameters from the counts of all groups together."""
     priors = priors_of(plan.prior, model.leaves, "row")
     priors |= auto_priors(priors, model.leaves, counts)
-    root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
     shares = Twofold.of(np.full(model.groups, counts.rows / model.groups))
     whole = {key: array.sum(0, keepdims=True) for key, array in counts.arrays.items() if key is not ROOT}
-    found = model.nodes.hypers(replace(counts, arrays={**whole, ROOT: shares}), {ROOT: root, **priors})
-    return holding(model, Imagined(found, plan.em_how), plan.fixed)
+    return imagine_groups(model, replace(counts, arrays={**whole, ROOT: shares}), priors, plan)
 
 
 def _lasting_notes(learned: Learned) -> list[str]:

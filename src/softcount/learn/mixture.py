@@ -276,15 +276,13 @@ class Task(Struct, frozen=True, eq=False):
 
     def imagine(self, counts: Counts, priors: Mapping[Any, Any]) -> Imagined:
         """Prior parameters from the table's counts; kept for other numbers of groups."""
-        model, plan = self.model, self.plan
-        root = plan.prior if isinstance(plan.prior, (int, float, str)) and plan.prior != "auto" else "row"
         plain = {key: prior for key, prior in priors.items() if isinstance(prior, (int, float, str))}
         alike = {key: prior for key, prior in plain.items() if prior not in ("auto", "bdeu")}  # which know the groups
         known = self.prepared.kept.setdefault("hypers", {})
         hypers = {key: known[key, prior] for key, prior in alike.items() if (key, prior) in known}
-        found = model.nodes.hypers(counts, {ROOT: root, **priors}, hypers)
-        known |= {(key, prior): found[key] for key, prior in alike.items()}
-        return initialise.holding(model, Imagined(found, plan.em_how), plan.fixed)
+        imagined = initialise.imagine_groups(self.model, counts, priors, self.plan, hypers)
+        known |= {(key, prior): imagined.hypers[key] for key, prior in alike.items()}
+        return imagined
 
     def problem(self, imagined: Imagined) -> Problem:
         return Problem(self.model, imagined, self.prepared.ready, self.runner, log=self.plan.log)
