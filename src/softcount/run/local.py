@@ -446,7 +446,7 @@ class HeldRows(Rows, Sequence[Any]):
     def each(self, step: Step) -> Iterator[Any]:
         # On plain NumPy two threads wait for the interpreter: 20,000 rows took 223 ms in place of 144.
         runs = runs_of(self._parts, self.runner.n_jobs) if getattr(step, "threads", True) else [self._parts]
-        return chain.from_iterable(self.runner.map(partial(_each, begin(step)), runs))
+        return chain.from_iterable(self.runner.map(partial(_run_each, begin(step)), runs))
 
     def made(self, step: Step) -> HeldRows:
         return HeldRows(self.runner.map(begin(step), self._parts), self.runner)
@@ -458,7 +458,7 @@ class HeldRows(Rows, Sequence[Any]):
         self._parts = []
 
 
-def _each(work: Callable[[Any], Any], run: Sequence[Any]) -> list[Any]:
+def _run_each(work: Callable[[Any], Any], run: Sequence[Any]) -> list[Any]:
     return [work(part) for part in run]
 
 
@@ -495,11 +495,11 @@ def join_rows(parts: Iterable[np.ndarray], spill: Spill, rows: int | None = None
                 at += len(own)
             return cells[:at]
         if rows or not spill.takes(part.nbytes):
-            return _in_a_file(chain(held, parts), spill.folder or tempfile.gettempdir())
+            return _write_rows(chain(held, parts), spill.folder or tempfile.gettempdir())
     return np.concatenate(held)
 
 
-def _in_a_file(parts: Iterable[np.ndarray], folder: str) -> np.ndarray:
+def _write_rows(parts: Iterable[np.ndarray], folder: str) -> np.ndarray:
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             for part in parts:

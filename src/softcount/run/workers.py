@@ -55,7 +55,7 @@ class SharedFolder:
                     found = os.lstat(path)
                     if _is_private(found) and time.time() - found.st_mtime > LEFT_BEHIND:
                         shutil.rmtree(path, ignore_errors=True)
-        with _refusing(self.path):
+        with _naming_folder(self.path):
             with suppress(FileExistsError):
                 os.mkdir(self.path, 0o700)
             found = os.lstat(self.path)
@@ -86,7 +86,7 @@ class SharedFolder:
                 """Whether an array is small and stays in the description; others are written."""
                 raw = buffer.raw()
                 if raw.nbytes >= SMALL:
-                    with _refusing(self.path):
+                    with _naming_folder(self.path):
                         file.write(bytes(-file.tell() % LINE))
                         places.append((file.tell(), raw.nbytes))
                         file.write(raw)
@@ -95,11 +95,11 @@ class SharedFolder:
             forms.append((pickle.dumps(piece, protocol=5, buffer_callback=stays), places))
 
         try:
-            with _refusing(self.path):
+            with _naming_folder(self.path):
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
             with os.fdopen(handle, "wb") as file:
                 description = pickle.dumps((write(add), forms))
-                with _refusing(self.path):
+                with _naming_folder(self.path):
                     file.write(description)
                     file.write(len(description).to_bytes(LENGTH, "little"))
                     file.flush()
@@ -142,7 +142,7 @@ def _folder_of(table: str) -> str:
 
 
 @contextmanager
-def _refusing(folder: str) -> Iterator[None]:
+def _naming_folder(folder: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -218,10 +218,10 @@ def do_parts(job: bytes, parts: Sequence[tuple[int, RowPart]]) -> list[tuple[int
     found: PartJob = pickle.loads(job)
     with one_blas_thread(), _lock:
         work = None if found.step is None else begin(found.step)
-        return [(number, _done(found, work, number, part)) for number, part in parts]
+        return [(number, _run_job(found, work, number, part)) for number, part in parts]
 
 
-def _done(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: RowPart) -> Any:
+def _run_job(job: PartJob, work: Callable[[Any], Any] | None, number: int, part: RowPart) -> Any:
     try:
         name = job.reading.table
         for gone in [own for own, kept in _tables.items() if kept.shared is not None and not kept.shared.exists]:
@@ -261,13 +261,13 @@ class KeptTable:
         else:
             have, found = 0, (self._read if self.shared is None else self._shared)(job.reading, number, part)
         for made in job.made[have:]:
-            parts = _made(made, found, self.facts.get(number), number)
+            parts = _derive(made, found, self.facts.get(number), number)
             found = self._remember(number, made.key, [self.spill.kept(part) for part in parts])
         return found, self.facts[number]
 
     def _read(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
         chunks: list[Any] = []
-        self.facts[number] = _encoded(reading, part, lambda chunk: chunks.append(self.spill.kept(chunk)))
+        self.facts[number] = _encode_part(reading, part, lambda chunk: chunks.append(self.spill.kept(chunk)))
         return self._remember(number, "", chunks)
 
     def _shared(self, reading: PartReading, number: int, part: RowPart) -> list[Any]:
@@ -276,7 +276,7 @@ class KeptTable:
         mapped = len(self.facts) < MOST_MAPPED
         found = self.shared.found(number, mapped)
         if found is None:
-            self.shared.keep(number, partial(_encoded, reading, part))
+            self.shared.keep(number, partial(_encode_part, reading, part))
             found = self.shared.found(number, mapped)
         if found is None:
             raise DataError(f"{self.shared.path!r} was removed while it was written to. Fit again.")
@@ -293,7 +293,7 @@ class KeptTable:
         return kept
 
 
-def _encoded(reading: PartReading, part: RowPart, keep: Callable[[Any], None]) -> PartFacts:
+def _encode_part(reading: PartReading, part: RowPart, keep: Callable[[Any], None]) -> PartFacts:
     """Read a part, hand over its chunks, and return facts about it."""
     coding, wanted = pickle.loads(reading.coding)
     source = part.open()
@@ -303,7 +303,7 @@ def _encoded(reading: PartReading, part: RowPart, keep: Callable[[Any], None]) -
     return replace(facts, digest=part.digest)
 
 
-def _made(made: Made, parts: list[Any], facts: PartFacts | None, number: int) -> Iterable[Any]:
+def _derive(made: Made, parts: list[Any], facts: PartFacts | None, number: int) -> Iterable[Any]:
     if made.how == "settled":
         order: FinalOrder = made.step
         assert facts is not None
@@ -440,12 +440,12 @@ class RemoteRows(Rows):
         found, start = self.engine.run(PartJob(self.reading, self.made_of, step, fold), self.parts), 0
         for part, result in zip(self.parts, found, strict=True):
             if isinstance(result, Exception):
-                raise _placed(result, part.name, start)
+                raise _renumber_error(result, part.name, start)
             start += result.n_rows if isinstance(result, PartFacts) else 0
         return found
 
 
-def _placed(error: Exception, name: str, start: int) -> Exception:
+def _renumber_error(error: Exception, name: str, start: int) -> Exception:
     """The error of a part with rows numbered as in the table."""
     if isinstance(error, Contradiction):
         return Contradiction(error.key, error.row + start, error.reason, error.becomes)

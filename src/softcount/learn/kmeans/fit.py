@@ -256,7 +256,7 @@ def kernels_for(X: PointRows, distances: int) -> ModuleType:
 def fit_kmeans(
     X: PointRows,
     weights: np.ndarray | None,
-    wish: KMeansOptions,
+    options: KMeansOptions,
     threads: Threads,
     names: Sequence[Any] | None = None,
     *,
@@ -264,31 +264,33 @@ def fit_kmeans(
 ) -> tuple[Centres, np.ndarray]:
     """Centres and labels of the best run; rows that are `owned` may be changed."""
     with one_blas_thread():
-        frame = frame_of(X, names, wish.unit, threads)
+        frame = frame_of(X, names, options.unit, threads)
         heavy = 1.0
         if weights is not None:
             # Divided by the power of two next to the largest if sums of weights times squares might overflow.
             power = int(np.frexp(weights.max())[1])
             heavy = 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
             weights = weights / heavy
-        kernel = kernels_for(X, count_distances(wish))
+        kernel = kernels_for(X, count_distances(options))
         placed = frame.place_here(X) if owned else frame.place(X)
-        found, labels = fit_centres(Engine(Points.of(placed, weights), kernel, threads, wish.unit), frame, wish, names)
+        found, labels = fit_centres(
+            Engine(Points.of(placed, weights), kernel, threads, options.unit), frame, options, names
+        )
         assert labels is not None
         return replace(to_table_units(found, heavy), sizes=found.sizes * heavy), labels
 
 
-def count_distances(wish: KMeansOptions) -> int:
+def count_distances(options: KMeansOptions) -> int:
     """Distances per row in a round of assignments, over all runs."""
-    return wish.clusters * (wish.n_init if isinstance(wish.init, str) else 1)
+    return options.clusters * (options.n_init if isinstance(options.init, str) else 1)
 
 
 def fit_centres(
-    engine: Walker, frame: Frame, wish: KMeansOptions, names: Sequence[Any] | None
+    engine: Walker, frame: Frame, options: KMeansOptions, names: Sequence[Any] | None
 ) -> tuple[Centres, np.ndarray | None]:
     """Centres of the best run, costs in kernel units, and labels if the rows are here."""
-    if isinstance(wish.init, str):
-        best, agreed, notes = best_of_draws(engine, wish)
+    if isinstance(options.init, str):
+        best, agreed, notes = best_of_draws(engine, options)
         order = np.lexsort([*best.centres.T[::-1], -best.sizes])
         if (order[1:] < order[:-1]).any():
             places = np.empty(len(order), np.int64)
@@ -297,13 +299,13 @@ def fit_centres(
             members, sizes = best.members[order], best.sizes[order]
             best = replace(best, centres=best.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
     else:
-        centres = frame.inside(check_centres(wish, len(frame.anchor), names))
+        centres = frame.inside(check_centres(options, len(frame.anchor), names))
         far = (np.abs(centres) > 4.0 ** COMFORTABLE[engine.dtype.itemsize]).any(axis=1)
         if far.any():  # its square would overflow
             raise DataError(
                 f"init: centre {int(far.argmax())} is too far from every row to get any. Give centres near the rows."
             )
-        best, agreed, notes = descend(engine, centres, wish.stop), (1, 1), []
+        best, agreed, notes = descend(engine, centres, options.stop), (1, 1), []
     return round_centres(engine, frame, best, agreed, notes)
 
 
@@ -315,40 +317,40 @@ def to_table_units(found: Centres, heavy: float) -> Centres:
     return replace(found, trace=trace, inertia=trace[-1], notes=found.notes + said)
 
 
-def check_centres(wish: KMeansOptions, columns: int, names: Sequence[Any] | None) -> np.ndarray:
+def check_centres(options: KMeansOptions, columns: int, names: Sequence[Any] | None) -> np.ndarray:
     try:
-        centres = np.array(wish.init, dtype=np.float64)
+        centres = np.array(options.init, dtype=np.float64)
     except (TypeError, ValueError):
         centres = np.zeros(0)
-    if centres.shape != (wish.clusters, columns):
+    if centres.shape != (options.clusters, columns):
         raise DataError(
-            f"init must be 'k-means++', 'random' or {wish.clusters} centres of {columns} columns, "
-            f"not {f'an array of shape {centres.shape}' if centres.size else repr(wish.init)}."
+            f"init must be 'k-means++', 'random' or {options.clusters} centres of {columns} columns, "
+            f"not {f'an array of shape {centres.shape}' if centres.size else repr(options.init)}."
         )
     if not np.isfinite(centres).all():
         k, j = np.argwhere(~np.isfinite(centres))[0]
         raise DataError(
             f"init: centre {k}, column {j if names is None else names[j]!r} is {centres[k, j]}; give a number."
         )
-    if wish.unit:
+    if options.unit:
         if (nowhere := ~centres.any(axis=1)).any():
             raise DataError(f"init: centre {int(nowhere.argmax())} is all zeros and has no direction.")
         centres = unit_rows(centres)
     return centres
 
 
-def best_of_draws(engine: Walker, wish: KMeansOptions) -> tuple[Descent, tuple[int, int], list[str]]:
+def best_of_draws(engine: Walker, options: KMeansOptions) -> tuple[Descent, tuple[int, int], list[str]]:
     """The best of several initialisations, how many reached it, and notes."""
-    sample, whole = engine.sample(wish.clusters)
-    few, starts, rng = draw_starts(FewRows.of(sample, wish.unit), wish)
-    if wish.n_init == 1:
-        return descend(engine, starts[0], wish.stop), (1, 1), []
+    sample, whole = engine.sample(options.clusters)
+    few, starts, rng = draw_starts(FewRows.of(sample, options.unit), options)
+    if options.n_init == 1:
+        return descend(engine, starts[0], options.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
-    most = wish.stop.max_iter
+    most = options.stop.max_iter
     ended: list[SmallEnd] = []
     before, different = -1.0, 0
     small = Engine(sample, engine.kernel, engine.threads, engine.unit)
-    if not small.kernel.BLOCKED and few.has_room(wish.clusters):
+    if not small.kernel.BLOCKED and few.has_room(options.clusters):
         ends = descend_together(few, starts, most)
     else:  # one by one if kernels are compiled or rows are too many
         alone = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
@@ -360,27 +362,27 @@ def best_of_draws(engine: Walker, wish: KMeansOptions) -> tuple[Descent, tuple[i
         ended.append(ended[-1] if not is_new else exchange_rows(few, end) if different <= EXCHANGED else end)
     best = min(ended, key=lambda end: end.cost)
     better = move_centres(few, best, rng, most)
-    agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), wish.n_init
+    agreed = sum(end.cost <= better.cost * (1 + SAME) for end in ended), options.n_init
     notes = [f"{agreed[0]} of {agreed[1]} initialisations reached the best."]
     if better is not best:
         notes.append("The best was found by moving a centre of the best start elsewhere.")
     if whole:
-        order = np.argsort(-np.bincount(better.labels, few.weights, wish.clusters), kind="stable")
+        order = np.argsort(-np.bincount(better.labels, few.weights, options.clusters), kind="stable")
         return descend(engine, better.centres[order], KMeansStop(most, 0.0)), agreed, notes
     notes.append(f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine):,}.")
     chosen: list[SmallEnd] = []
     for end in sorted([better, *ended], key=lambda end: end.cost):
         if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
             chosen.append(end)
-    best_end = min((descend(engine, end.centres, wish.stop) for end in chosen), key=lambda end: end.cost)
+    best_end = min((descend(engine, end.centres, options.stop) for end in chosen), key=lambda end: end.cost)
     return best_end, agreed, notes
 
 
-def draw_starts(few: FewRows, wish: KMeansOptions) -> tuple[FewRows, np.ndarray, np.random.Generator]:
+def draw_starts(few: FewRows, options: KMeansOptions) -> tuple[FewRows, np.ndarray, np.random.Generator]:
     """Initial centres of all runs, by differences if products lose too many digits."""
-    rng = np.random.default_rng(wish.seed)
-    starts = draw_centres(few, rng, wish.init, wish.clusters, wish.n_init)
-    return (few, starts, rng) if few.is_clear(starts[0]) else draw_starts(replace(few, norms=None), wish)
+    rng = np.random.default_rng(options.seed)
+    starts = draw_centres(few, rng, options.init, options.clusters, options.n_init)
+    return (few, starts, rng) if few.is_clear(starts[0]) else draw_starts(replace(few, norms=None), options)
 
 
 def round_centres(
@@ -408,7 +410,9 @@ def round_centres(
 # k-means of rows on workers: the same frame, sample and initialisations; Lloyd's steps use totals of every pass.
 
 
-def fit_rows(rows: Rows, places: Sequence[int], wish: KMeansOptions, runner: Runner, names: Sequence[Any]) -> Centres:
+def fit_rows(
+    rows: Rows, places: Sequence[int], options: KMeansOptions, runner: Runner, names: Sequence[Any]
+) -> Centres:
     """Centres of columns of a table whose rows are on workers."""
     with one_blas_thread():
         if not rows.n_rows:
@@ -416,17 +420,17 @@ def fit_rows(rows: Rows, places: Sequence[int], wish: KMeansOptions, runner: Run
         ends: ColumnEnds = rows.total(partial(find_ends, list(places)))
         if ends.bad is not None:
             raise not_finite(*ends.bad, names)
-        refuse_few(ends.n_rows, wish.clusters)
-        kept = ends.n_rows - wish.unit * ends.zeros
-        if wish.unit:
+        refuse_few(ends.n_rows, options.clusters)
+        kept = ends.n_rows - options.unit * ends.zeros
+        if options.unit:
             frame = Frame(np.zeros(len(places)), 1.0, unit=True)
         else:
             looked_at = rows.each(partial(spaced_rows, list(places), spacing(ends.n_rows)))
             frame = frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
         notes = note_zeros(ends.n_rows - kept, kept)
-        kernel = kernels_for(np.empty((kept, 0)), count_distances(wish))
+        kernel = kernels_for(np.empty((kept, 0)), count_distances(options))
         placed = rows.made(partial(place_rows, list(places), frame))
-        found, _ = fit_centres(RemotePoints(placed, kept, kernel, runner, wish.unit), frame, wish, names)
+        found, _ = fit_centres(RemotePoints(placed, kept, kernel, runner, options.unit), frame, options, names)
         found.notes.extend(notes)
         return to_table_units(found, 1.0)
 
