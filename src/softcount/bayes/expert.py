@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.special import log_rising
+from softcount.core.special import log_dirichlet_multinomial
 from softcount.errors import DataError
 from softcount.fitted.fitted import Fitted
 from softcount.priors import Dirichlet, Expert
@@ -129,7 +129,9 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
         for group, place in np.argwhere(~np.isnan(cells.believed)).tolist():
             counts, alpha, rows = cells.counts[group], cells.alpha[group], float(cells.counts[group].sum())
             n, m = float(cells.believed[group, place]), float(cells.rows[group])
-            surprise = _log_evidence(np.ones(len(counts)), counts) - _log_evidence(alpha, counts)
+            surprise = float(
+                log_dirichlet_multinomial(counts, np.ones(len(counts))) - log_dirichlet_multinomial(counts, alpha)
+            )
             lines.append(
                 {
                     "column": str(key),
@@ -145,11 +147,6 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
                 }
             )
     return pa.Table.from_pylist(lines)
-
-
-def _log_evidence(alpha: np.ndarray, counts: np.ndarray) -> float:
-    """Return the log marginal likelihood of rows in their order; -inf if an impossible category was seen."""
-    return float(np.sum(log_rising(alpha, counts)) - log_rising(alpha.sum(), counts.sum()))
 
 
 # From beliefs to cells of the model

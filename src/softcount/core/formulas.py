@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.lazy import gammaln
+from softcount.core.special import log_student
 
 Key = Hashable
 Keys = tuple[Key, ...]
@@ -392,7 +392,7 @@ def student_tops(form: BlockForm, columns: int) -> tuple[np.ndarray, np.ndarray,
     freedom: np.ndarray = form["freedom"]
     stretch = form.get("spread", np.ones(len(freedom)))
     present = np.arange(columns + 1)[:, None]
-    tops = gammaln((freedom + present) / 2) - gammaln(freedom / 2) - 0.5 * present * np.log(freedom * np.pi * stretch)
+    tops = log_student(0.0, freedom, present, 0.5 * present * np.log(stretch))
     return freedom, stretch, tops
 
 

@@ -126,9 +126,28 @@ def log_student(squares: ArrayLike, freedom: ArrayLike, columns: Any = 1, log_sc
     return np.asarray(top - log_scale - tail)
 
 
-def log_negative_binomial(count: np.ndarray, shape: Any, rate: Any) -> np.ndarray:
-    """Return the log-probability of Poisson counts whose rate has a gamma distribution, plus log(count!)."""
-    return np.asarray(log_rising(shape, count) - shape * np.log1p(1 / rate) - count * np.log1p(rate))
+def log_negative_binomial(total: Any, shape: Any, rate: Any, rows: Any = 1.0) -> np.ndarray:
+    """Return the log-probability of Poisson counts with this total over rows, plus the sum of log(count!).
+
+    Their common rate has the distribution Gamma(shape, rate).
+
+    >>> round(float(np.exp(log_negative_binomial(2.0, 1.0, 1.0))), 12)  # a count of 2 has 1 / 8, times 2!
+    0.25
+    """
+    return np.asarray(log_rising(shape, total) - shape * np.log1p(rows / rate) - total * np.log(rate + rows))
+
+
+def log_dirichlet_multinomial(counts: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the log-probability of draws with these counts along the last axis, in the order they came.
+
+    Their probabilities have the distribution Dirichlet(alpha).
+
+    >>> round(float(np.exp(log_dirichlet_multinomial(np.array([1.0, 1.0, 0.0]), np.ones(3)))), 12)  # 1/3 * 1/4
+    0.083333333333
+    """
+    alpha = np.broadcast_to(alpha, np.broadcast_shapes(np.shape(alpha), np.shape(counts)))
+    met = np.sum(log_rising(alpha, counts), axis=-1)
+    return np.asarray(met - log_rising(alpha.sum(axis=-1), np.sum(counts, axis=-1)))
 
 
 def stirling_rest(x: np.ndarray) -> np.ndarray:

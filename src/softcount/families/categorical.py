@@ -12,7 +12,7 @@ from softcount.core import remedies
 from softcount.core.counts import Twofold
 from softcount.core.formulas import Formula, Keys, LevelCode, LookUp, Sizes, clamp
 from softcount.core.lazy import xlogy
-from softcount.core.special import log_of, log_rising
+from softcount.core.special import log_dirichlet_multinomial, log_of
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.density import Columns, Density, Rng
@@ -85,9 +85,7 @@ def prior_counts(hyper: Hyper, how: How) -> np.ndarray:
 
 def shares_evidence(counts: np.ndarray, alpha: np.ndarray) -> float:
     """Return the log-probability of rows with these counts, with their shares integrated out under prior counts."""
-    alpha = np.broadcast_to(alpha, counts.shape)
-    seen = np.asarray(log_rising(alpha.sum(axis=-1), counts.sum(axis=-1)))
-    return float(np.asarray(log_rising(alpha, counts)).sum() - seen.sum())
+    return float(log_dirichlet_multinomial(counts, alpha).sum())
 
 
 class SharesDensity(Density):

@@ -422,5 +422,4 @@ class Poisson(Totals, Struct, frozen=True):
         rows, total = stats.value[..., 0], stats.value[..., 1]
         shape, extra = np.broadcast_arrays(np.maximum(hyper["shape"], 1e-300), hyper["rows"], rows)[:2]
         with np.errstate(divide="ignore"):
-            spread = shape * np.log1p(rows / extra) + total * np.log(rows + extra)
-        return float(np.where(rows > 0, np.asarray(log_rising(shape, total)) - spread, 0.0).sum())
+            return float(np.where(rows > 0, log_negative_binomial(total, shape, extra, rows), 0.0).sum())

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.core.special import log_rising, plain
+from softcount.core.special import log_negative_binomial, plain
 from softcount.priors.distribution import Given, Number, Seed, against, either, nonnegative, shown, tail
 from softcount.priors.normal import no_weights, weighted
 from softcount.priors.predictive import Belief, NegativeBinomial, counts_of, log_gamma_pdf
@@ -153,8 +153,7 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         added, seen, base = _tally(total, rows, values, weights)
         base = base + np.asarray(log_factorials, dtype=float)
         rate = np.asarray(self.rate)
-        fit = log_rising(self.shape, added) - self.shape * np.log1p(seen / rate) - added * np.log(rate + seen)
-        return plain(fit - base)
+        return plain(log_negative_binomial(added, self.shape, rate, seen) - base)
 
     evidence = log_evidence
 

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import ArrayLike
 
-from softcount.core.special import log_rising, plain
+from softcount.core.special import log_dirichlet_multinomial, log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import (
     Distribution,
@@ -198,7 +198,8 @@ class Beta(Distribution, frozen=True, eq=False):
         """
         self._proper()
         won, lost = nonnegative("successes", successes), nonnegative("failures", failures)
-        return plain(log_rising(self.alpha, won) + log_rising(self.beta, lost) - log_rising(self.total, won + lost))
+        counts = np.stack(np.broadcast_arrays(won, lost), axis=-1)
+        return plain(log_dirichlet_multinomial(counts, np.stack([self.alpha, self.beta], axis=-1)))
 
     evidence = log_evidence
 
@@ -467,7 +468,7 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         """
         self._proper()
         seen = self._check_counts(counts)
-        return plain(np.sum(log_rising(self.alpha, seen), axis=-1) - log_rising(self.total, seen.sum(axis=-1)))
+        return plain(log_dirichlet_multinomial(seen, self.alpha))
 
     evidence = log_evidence
 
