@@ -483,8 +483,12 @@ def log_posteriors(scores: np.ndarray) -> np.ndarray:
 
 
 def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
-    own = np.maximum(logs[np.arange(len(labels)), labels], np.log(SMALLEST))
-    return float(-(weights @ own) / weights.sum())
+    return float(weights @ _row_losses(logs, labels) / weights.sum())
+
+
+def _row_losses(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Negative log-probability of every row's class, at most -log(SMALLEST)."""
+    return -np.maximum(logs[np.arange(len(labels)), labels], np.log(SMALLEST))
 
 
 def _comparable_loss(recipe: recipes.Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
@@ -565,9 +569,8 @@ def _is_far_worse(member: Member, logs: np.ndarray, training: Training, out: np.
     """Whether a member loses more than FAR_WORSE nats per row, beyond chance, against the held-out `logs`."""
     some = np.unique(np.linspace(0, len(out) - 1, min(CONFIRMED_ROWS, len(out))).astype(np.int64))
     rows, heavy = out[some], training.weights[out[some]]
-    each = np.arange(len(some)), training.labels[rows]
-    own = log_posteriors(member.scores(training.rows.take(rows)))
-    more = np.maximum(logs[some][each], np.log(SMALLEST)) - np.maximum(own[each], np.log(SMALLEST))
+    own, labels = log_posteriors(member.scores(training.rows.take(rows))), training.labels[rows]
+    more = _row_losses(own, labels) - _row_losses(logs[some], labels)
     mean = float(heavy @ more / heavy.sum())
     error = float(np.sqrt(heavy**2 @ (more - mean) ** 2)) / float(heavy.sum())
     return not mean <= max(FAR_WORSE, 5.0 * error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -113,11 +113,10 @@ def strong_pairs(fitted: Fitted, table: Table) -> DependentPairs | None:
     None if there are too many columns.
     """
     found = _count_codes(fitted, table, FEW_CELLS)
-    return (
-        None
-        if found is None
-        else _keep_strong(_keep_informative(dependent_pairs(found[1], 0), fitted, found[0]), found[0])
-    )
+    if found is None:
+        return None
+    keys, counting, *_ = found
+    return _keep_strong(_find_informative(counting, fitted, keys), keys)
 
 
 def _keep_strong(worth: Iterable[Dependence[int]], keys: Sequence[Key]) -> DependentPairs:
@@ -136,7 +135,7 @@ def measure_dependence(fitted: Fitted, table: Table) -> tuple[list[str], Depende
     keys, counting, apart, whole, some = found
     # The ensemble has notes on what it leaves out, so that only strong pairs are needed: some rows show them.
     pairing = counting if fitted.scorer.is_naive else some
-    worth = list(_keep_informative(dependent_pairs(pairing, 0), fitted, keys))
+    worth = _find_informative(pairing, fitted, keys)
     strong = _keep_strong(worth, keys)
     if not whole:
         return [], strong
@@ -252,15 +251,14 @@ def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(there, np.searchsorted(edges, cells), -1)
 
 
-def _keep_informative(
-    pairs: Sequence[Dependence[int]], fitted: Fitted, keys: Sequence[Key]
-) -> Iterator[Dependence[int]]:
+def _find_informative(counting: CodeCounts, fitted: Fitted, keys: Sequence[Key]) -> list[Dependence[int]]:
     """Pairs of enough information, by more than chance; those of one block are modelled together."""
+    pairs = dependent_pairs(counting, 0)
     block = {column: leaf.key for leaf in fitted.model.leaves for column in leaf.columns}
-    return (
+    return [
         pair
         for pair in pairs
         if pair.information >= WORTH_SAYING
         and pair.p_value * len(pairs) < CHANCE
         and block.get(keys[pair.a - 1]) != block.get(keys[pair.b - 1])
-    )
+    ]
