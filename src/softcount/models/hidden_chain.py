@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import cached_property
 from importlib import import_module
-from itertools import chain, pairwise
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from softcount.models.base import Assign, DeadEnd, Model, register_model, with_w
 from softcount.models.nodes import Bundle, Node, Nodes, Params
 from softcount.models.stacks import Kernels
 from softcount.models.star import TILE, Ready, Star, rows_of, scratch
+from softcount.sequences.steps import split_between
 from softcount.table.chunk import Chunk
 from softcount.table.schema import Key, Schema
 
@@ -144,9 +144,10 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
     def arranged(self, ready: list[PathRows]) -> list[PathRows]:
         """Return parts of whole sequences that two threads share fairly, each with the number of its first sequence."""
         found, number = [], 0
-        for part in chain.from_iterable(map(portions_of, ready)):
-            found.append(replace(part, first=number))
-            number += len(part.borders) - 1
+        for part in ready:
+            for first, last in split_between(part.borders, SEQUENCE_PORTION):
+                found.append(replace(part.part(first, last), first=number))
+                number += last - first
         return found
 
     def worth_threads(self) -> bool:
@@ -377,14 +378,3 @@ class PathRows(Ready, frozen=True, kw_only=True):
         each = np.ones(len(self.borders) - 1) if self.sequence_weights is None else self.sequence_weights
         heavy: PathRows = with_weight(self, factor)
         return replace(heavy, sequence_weights=each * factor)
-
-
-def portions_of(part: PathRows) -> list[PathRows]:
-    """Split a part between sequences into pieces of about `SEQUENCE_PORTION` steps."""
-    if part.n_rows <= SEQUENCE_PORTION:
-        return [part]
-    cuts, borders = [0], part.borders
-    while cuts[-1] < len(borders) - 1:
-        fits = int(np.searchsorted(borders, borders[cuts[-1]] + SEQUENCE_PORTION, "right")) - 1
-        cuts.append(max(cuts[-1] + 1, fits))
-    return [part.part(a, b) for a, b in pairwise(cuts)]

@@ -41,14 +41,18 @@ class StepSource(ArrowSource):
         super().__init__(table, keys, named, notes)
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        rows = chunk_rows_for(int(self.starts[-1]))
-        first, last = 0, len(self.starts) - 1
-        while first < last:
-            fits = int(np.searchsorted(self.starts, self.starts[first] + rows, "right")) - 1
-            stop = max(first + 1, fits)
+        for first, stop in split_between(self.starts, chunk_rows_for(int(self.starts[-1]))):
             if self.starts[stop] > self.starts[first]:
                 yield int(self.starts[first]), int(self.starts[stop] - self.starts[first])
-            first = stop
+
+
+def split_between(borders: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of sequences (first, after the last) of at most `rows` rows; a longer sequence is a run by itself."""
+    first = 0
+    while first < len(borders) - 1:
+        fits = int(np.searchsorted(borders, borders[first] + rows, "right")) - 1
+        yield first, max(first + 1, fits)
+        first = max(first + 1, fits)
 
 
 class Sequences(Struct, frozen=True, eq=False):
