@@ -88,6 +88,7 @@ def test_rows_of_long_texts_are_cards_on_a_phone() -> None:
     long = "a text of more than twenty-four letters"
     page.grid(["column", "kind", "n", "content"], [["a", "real", "3", long]], right=["n"])
     page.grid(["column", "kind", "n", "content"], [["a", "real", "3", "short"]], right=["n"])
+    page.grid(["model", "accuracy", "log-loss", "weight"], [[long, "1", "2", "3"]], right=None)
     html = render_html(page)
     assert html.count('class="cards"') == 1 and f'<td data-name="content">{long}</td>' in html
 

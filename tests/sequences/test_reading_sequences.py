@@ -165,7 +165,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         "column 't', row 1: missing",
     ),
     "a missing sequence": (lambda: open_sequences({"s": [1, None], "x": [1, 2]}, sequence="s"), "'s', row 2: missing"),
-    "a column that is not there": (lambda: open_sequences({"s": [1], "x": [1]}, sequence="t"), "the table has no column 't'"),
+    "a column that is not there": (
+        lambda: open_sequences({"s": [1], "x": [1]}, sequence="t"),
+        "the table has no column 't'",
+    ),
     "a table without a sequence": (lambda: open_sequences({"s": [1], "x": [1]}), "sequence='...'"),
     "two weights": (
         lambda: open_sequences({"s": [1, 1], "w": [1, 2], "x": [1, 2]}, sequence="s", weight="w"),

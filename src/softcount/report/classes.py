@@ -289,7 +289,7 @@ def _add_performance(page: Page, view: View) -> None:
     if not view.full or here is None or view.rows is None:
         return
     if tried is not None and view.learned_rows:
-        accuracy, loss = format_share(here.accuracy), format_number(here.log_loss)
+        accuracy, loss = format_share(here.accuracy), format_loss(here.log_loss)
         page.line(
             f"On the training rows the model has accuracy {accuracy} and log-loss {loss}: too optimistic for new rows."
         )

@@ -134,7 +134,7 @@ def _render_grid(grid: Grid, label: str = "a table") -> str:
     On a phone, the rows of a table of long texts stand as cards, each cell after its heading.
     """
     sides = [' class="r"' if right else "" for right in grid.right]
-    texts = [row[k] for row in grid.rows for k, right in enumerate(grid.right) if not right]
+    texts = [row[k] for row in grid.rows for k, right in enumerate(grid.right) if k and not right]
     cards = len(grid.headings) >= CARD_COLUMNS and max(map(len, texts), default=0) > CARD_TEXT
     names = [f' data-name="{markup(heading)}"' if cards and k else "" for k, heading in enumerate(grid.headings)]
     head = "".join(
