@@ -296,7 +296,7 @@ class AnomalyDisplay(Display):
 
 
 class CharacteristicWordsDisplay(Display):
-    """A bar for each characteristic word of each class, with the log-odds for the class as its length.
+    """A bar for each characteristic word of each class; its length is the log-odds of the word for the class.
 
     `table` is the model's `characteristic_words()`.
 
@@ -337,7 +337,7 @@ class CharacteristicWordsDisplay(Display):
 
 
 class ProfileDisplay(Display):
-    """A map of classes by columns, darker where the class departs further from the whole table.
+    """A map of classes by columns. A darker cell means that the class differs more from the whole table in this column.
 
     `table` is the model's `summary("class and column")`, whose `words` describe the column in the class.
 
@@ -378,7 +378,7 @@ class ProfileDisplay(Display):
 
 
 class SelectionDisplay(Display):
-    """A criterion by the number of classes, the best one marked.
+    """A line chart of a criterion by the number of classes; the best number is marked.
 
     `table` is the model's `selection_`.
 
@@ -657,7 +657,7 @@ class NomogramDisplay(Display):
 
     @property
     def start(self) -> float:
-        """The log-odds of a row with nothing but missing cells."""
+        """The log-odds of a row in which all cells are missing."""
         return float(self.chart.start)
 
     @classmethod
@@ -716,7 +716,7 @@ class PriorDisplay(Display):
         Parameters
         ----------
         *priors : Beta, Dirichlet, Expert, Gamma, NormalKnownVariance or NormalInverseChi2
-            The distributions. Of a mean and a variance, the density of the mean is drawn.
+            The distributions. For a joint distribution of a mean and a variance, the density of the mean is drawn.
         names : sequence of str, default=()
             A name for each, instead of its parameters.
         """

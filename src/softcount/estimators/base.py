@@ -216,7 +216,7 @@ class ExportableEstimator(Estimator):
         Raises
         ------
         DataError
-            If the model cannot be written as sums over columns, or the query gives other answers than the model.
+            If the score is not a sum over columns, or if the query gives other answers than the model.
 
         Examples
         --------
@@ -244,7 +244,7 @@ class ExportableEstimator(Estimator):
         Raises
         ------
         DataError
-            If the model cannot be written as sums over columns, or gives other answers.
+            If the score is not a sum over columns, or if the ONNX model gives other answers than this model.
         """
         from softcount.export.onnx_graph import as_onnx
 
@@ -291,7 +291,7 @@ class LikelihoodEstimator(Estimator):
 class ModelEstimator(LikelihoodEstimator):
     """An estimator with a model of columns in `fitted_`."""
 
-    fitted_: Annotated[Any, "The fitted model itself, as the functions of the package take it."]
+    fitted_: Annotated[Any, "The fitted model, which other functions of the package accept."]
     n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
     feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]
     n_jobs: int | None
@@ -352,7 +352,7 @@ class EmEstimator(ModelEstimator):
 
     @needs_all_rows
     def description_length(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the bits to write down the parameters and, with their help, the data; smaller is better.
+        """Return the bits needed to encode the parameters and, given these, the data; smaller is better.
 
         Returns
         -------
@@ -431,7 +431,7 @@ class TableEstimator(ModelEstimator):
         Returns
         -------
         DataFrame
-            The rows, as a DataFrame of the library (pandas or polars) of the rows in `fit`.
+            The rows, as a DataFrame of the library (pandas or polars) that was used in `fit`.
 
         Examples
         --------

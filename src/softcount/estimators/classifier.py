@@ -124,9 +124,9 @@ class AODE(ClassEstimator):
     Numbers are discretised. It captures pairwise dependences that naive Bayes cannot, and still needs one pass.
 
     All estimators come from one count of pairs of cells. The counts can be merged, updated and subtracted (`merge`,
-    `partial_fit`, `forget`). A missing cell drops out of every product, and is not a parent. Columns with so many
-    categories that pairs would take more than 64 MB depend on the class alone, which `notes_` reports. Only the naive
-    Bayes model behind `query`, `sample`, `impute` and `params_` uses rows without a label.
+    `partial_fit`, `forget`). A missing cell is left out of every product and is not used as a parent. Columns with so
+    many categories that pairs would take more than 64 MB depend on the class alone, which `notes_` reports. Only the
+    naive Bayes model behind `query`, `sample`, `impute` and `params_` uses rows without a label.
 
     See Also
     --------

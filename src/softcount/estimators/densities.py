@@ -420,7 +420,7 @@ class KernelDensity(DensityEstimator):
         Parameters
         ----------
         low, high : float or array of shape (n_columns,)
-            Lower and upper end. Exchanged ends change the sign.
+            Lower and upper end. If the ends are exchanged, the sign changes.
 
         Returns
         -------

@@ -48,7 +48,7 @@ ARGUMENTS: Arguments = {
         "dict, array, 'uniform' or 'estimate'", "Shares of the classes among these rows, as in `predict`."
     ),
     "folds": ("int", "Number of folds."),
-    "given": ("dict", "Values of columns that are held, or conditions on them; the others follow from them."),
+    "given": ("dict", "Values of columns, or conditions on them. The other columns are drawn given these."),
     "key": ("str", "Column of text; None takes all of them."),
     "n": ("int", "Number of rows to return."),
     "n_samples": ("int", "Number of rows."),

@@ -284,9 +284,9 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """Describe the classes, the influence of the columns, or both.
 
         If the classes are known, the influence of a column is how much it lowers the log-loss of held-out rows, in nats
-        per row: the mean of its gain as the first column and as the last. A model without held-out rows has an upper
-        bound from its counts. If the classes were found, it is the divergence of each class from the whole table,
-        summed over the classes, as in AutoClass. A block of columns has one line, under its joined names.
+        per row: the mean of its gain as the first column and as the last. Without held-out rows, it is an upper bound
+        that is computed from the counts. If the classes were found, it is the divergence of each class from the whole
+        table, summed over the classes, as in AutoClass. A block of columns has one line, under its joined names.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             A line for each class, for each column with the largest influence first, or for each pair of them with the
             largest divergence first.
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            With `by="class"`, rows of which the most and the least certain members of each class are shown.
+            With `by="class"`, rows. The most and the least certain members of each class are shown.
         members : int, default=3
             Number of rows shown for each class.
         parameters : bool, default=False

@@ -117,7 +117,7 @@ class GaussianMixture(Mixture):
 
     @property
     def kinds(self) -> Family:
-        """Distribution of the columns under `covariance_type`, as `Mixture` takes it."""
+        """The kinds of the columns that `covariance_type` stands for, as in `Mixture`."""
         return FAMILIES[self._wanted]
 
     @property

@@ -84,12 +84,12 @@ def read_links(states: int | None, transitions: Any, first: Any, tied: Any) -> L
 
 
 class HiddenMarkov(SequencePages, EmEstimator):
-    """Hidden Markov model: hidden states, each with its own successors and its own distributions, found in sequences.
+    """Hidden Markov model: each step of a sequence has a hidden state, which depends on the state before it.
 
     The probability of a sequence is the sum over all paths of hidden states: p(first state), times p(next state |
     state) and p(cells | state) at every step. It is fitted by EM (Baum-Welch). Steps have columns of any kind, missing
-    cells, and blocks such as `kinds={("x", "y"): "multinormal"}`. Sequences are given as to `read_sequences`. The state
-    with the most steps is reported first. `selection_` shows which numbers of states were tried.
+    cells, and blocks such as `kinds={("x", "y"): "multinormal"}`. Sequences may have any form that `read_sequences`
+    accepts. The state with the most steps is reported first. `selection_` shows which numbers of states were tried.
 
     See Also
     --------
@@ -168,7 +168,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             Sequences. Cells of steps may be missing.
         y : list of lists or str, default=None
             States of some steps, None if unknown, as a list for each sequence; or the name of the column that holds
-            them. These steps stay in their state, and state i is `states_[i]`.
+            them. The states of these steps are fixed, and state i is `states_[i]`.
 
         Raises
         ------
@@ -365,7 +365,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         Parameters
         ----------
         filtered : bool, default=False
-            Whether probabilities are given the steps so far instead of the whole sequence.
+            Whether to condition on the steps so far instead of on the whole sequence.
 
         Returns
         -------
@@ -410,8 +410,8 @@ class HiddenMarkov(SequencePages, EmEstimator):
         Returns
         -------
         DataFrame
-            A line for each step. `(before)` is the evidence of the steps before, `(after)` of those after, and each
-            column its own, in nats. They sum to the log-odds given the whole sequence.
+            A line for each step. `(before)` is the evidence of the previous steps, `(after)` that of the later steps,
+            and each column has its own evidence, in nats. The sum is the log-odds given the whole sequence.
         """
         other = None if against is None else self._state_of(against)
         sequences, found = self._ask(X, lambda fitted, part: state_answers.explain_states(fitted, part, other))

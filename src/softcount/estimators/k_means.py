@@ -53,11 +53,11 @@ class KMeans(
 
     It minimises the sum of squared distances between rows and their centres (the cost `inertia_`). Several
     initialisations are compared, each until no row changes its cluster. Then single rows are exchanged and centres
-    moved as long as that lowers the cost. Clusters of drawn initialisations come largest first.
+    moved as long as that lowers the cost. Clusters from random initialisations are sorted by size, the largest first.
 
-    `trace_` is the cost after every assignment and every update of the last run, from the best that was found; it never
-    rises. `labels_` is `predict(X)`. On an `engine` the initialisations are those of one machine, the costs agree to
-    rounding, and `labels_` stay there.
+    `trace_` is the cost after every assignment and every update of the last run, which starts from the best centres. It
+    never rises. `labels_` is `predict(X)`. With an `engine`, the initialisations are the same as on one machine, the
+    costs agree up to rounding, and `labels_` stay on the workers.
 
     See Also
     --------
@@ -82,7 +82,7 @@ class KMeans(
     ([[1.0, 2.0], [10.0, 2.0]], [0, 0, 0, 1, 1, 1], 16.0)
     """
 
-    found_: Annotated[Centres, "Centres and their clusters, as the functions of the package take them."]
+    found_: Annotated[Centres, "Centres and their clusters, which other functions of the package accept."]
     labels_: Annotated[np.ndarray, "The cluster of every row of `X`."]
     n_features_in_: Annotated[int, "Number of columns of `X` in `fit`."]
     feature_names_in_: Annotated[np.ndarray, "Names of the columns of `X`, if it has names."]

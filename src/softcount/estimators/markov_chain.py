@@ -150,9 +150,9 @@ def _check_level(level: ContextLevel, alphabet: Alphabet, back: int) -> None:
 class MarkovChain(SequencePages, LikelihoodEstimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
-    Sequences are given as to `read_sequences`; strings are sequences of characters. A missing step is not evidence:
-    no transition into it or out of it is counted, and its probability is summed over all it may have been. The first
-    steps of a sequence are predicted from as many as there are before them.
+    Sequences may have any form that `read_sequences` accepts; strings are sequences of characters. No transition into a
+    missing step or out of it is counted. The probability of a sequence is summed over the possible symbols of its
+    missing steps. The first steps of a sequence are predicted from the fewer steps before them.
 
     See Also
     --------
@@ -196,7 +196,8 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
     _varied: ClassVar = SETTLED | {
         "prior": Parameter(
             "float or Dirichlet",
-            "'kneser-ney' leaves a part of the counts of a context to the next shorter. A number is the prior count "
+            "'kneser-ney' moves a part of the counts of a context to the next shorter context. A number is the "
+            "prior count "
             "of each symbol after every context; 'auto' chooses that number by marginal likelihood.",
             (KNESER_NEY, "auto"), checked=_check_prior,
         ),
@@ -437,7 +438,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         DataFrame
             A line for each known step: `sequence`, `step`, `symbol`, the context `after`, its `probability`, the
             surprise in `bits` (-log2 of the probability), the `gain` in bits over a prediction without context, and the
-            `likeliest` symbol. After a missing step the context begins anew.
+            `likeliest` symbol. After a missing step the context is empty.
         """
         coded, chain = self._read(X), self._chain
         steps, probabilities = chain.score_steps(coded.codes, coded.sequences.starts)
@@ -583,7 +584,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         Parameters
         ----------
         to : object
-            The symbol. If ends are states, `end_` asks for the expected remaining length of a sequence.
+            The symbol. If ends are states, the expected remaining length of a sequence is the hitting time of `end_`.
 
         Returns
         -------

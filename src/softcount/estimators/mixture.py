@@ -50,7 +50,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     numbers of components were tried. Classes are reported largest first.
 
     `sample`, `query` and `impute` stay in the range of a column of numbers whose kind was not declared: at 0 or above
-    if it is never negative, and not beyond its least or greatest value if 2 % of the rows (and at least 5) have it.
+    if it is never negative, and not beyond its minimum or maximum if 2 % of the rows (and at least 5) have this value.
     `score_samples` is the log-density before the classes are truncated to that range. Any number of workers of an
     `engine` gives a bit-for-bit identical model.
 
@@ -114,9 +114,9 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
             Rows. Cells may be missing.
         y : array of shape (n_rows,) or str, default=None
             Classes of some rows, or the name of the column of `X` that holds them. These rows stay in their class, and
-            component i is `classes_[i]`. A complete `y` is ignored, as scikit-learn does.
+            component i is `classes_[i]`. A complete `y` is ignored, as in scikit-learn.
         sample_weight : array of shape (n_rows,), default=None
-            Weight of each row. A weight of 2 equals the row twice.
+            Weight of each row. A row of weight 2 counts as two equal rows.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     def labels_(self) -> np.ndarray:
         """Class of every row of the fit: its label in `y` if it has one, otherwise the predicted one.
 
-        Only kept for tables of up to a million cells whose rows are all possible, and not saved.
+        They are kept for tables of up to a million cells in which no row has probability 0. They are not saved.
         """
         if self._labels is None:
             raise AttributeError(
@@ -268,7 +268,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Rows. Cells and columns may be missing.
         of : object, default=None
-            Not supported: use `impute` or `query` for a column. It is here because networks have it.
+            Not supported: use `impute` or `query` for a column. Only networks support it.
 
         Returns
         -------
@@ -424,7 +424,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         half_life : float, default=None
             Number of further rows after which a row counts half, to follow drift. `step` is not used then.
         step : float, default=0.6
-            Exponent from 0.5 (learns fast, settles late) to 1 (learns slowly).
+            Exponent from 0.5 (adapts fast, converges late) to 1 (adapts slowly).
         finish : bool, default=False
             Whether `X` is the complete table: EM then runs on it from the current model until it converges.
 

@@ -85,7 +85,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         y : array of shape (n_rows,) or str, default=None
             Classes, or the name of the column of `X` that holds them. None and NaN are missing labels.
         sample_weight : array of shape (n_rows,), default=None
-            Weight of each row. A weight of 2 equals the row twice.
+            Weight of each row. A row of weight 2 counts as two equal rows.
 
         Raises
         ------
@@ -191,14 +191,14 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
             Further rows. They may have new categories.
         classes : array of shape (n_classes,), default=None
-            In the first call, all classes that will come.
+            All classes that occur in this call or in later ones; needed in the first call only.
         half_life : float, default=None
             Number of further rows after which a row counts half, to follow drift. None keeps all rows at full weight.
 
         Raises
         ------
         DataError
-            If a class was not there at the first call.
+            If a class was not given in the first call.
 
         Examples
         --------
@@ -306,7 +306,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         return self
 
     def calibrate(self, X: Any, y: Any, method: str = "temperature", sample_weight: Any = None) -> Self:
-        """Correct the probabilities by labelled rows that the model has not learned from.
+        """Correct the probabilities with labelled rows that the model was not trained on.
 
         Parameters
         ----------
@@ -341,7 +341,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             'estimate' learns them from these rows.
         threshold : dict or Threshold, default=None
             Probability from which a class is predicted, such as {"ill": 0.2} or a result of `choose_threshold`. Below
-            it, the most probable other class is.
+            it, the most probable other class is predicted.
 
         Returns
         -------
@@ -534,7 +534,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Raises
         ------
         DataError
-            If no threshold reaches the rate; the message names the highest one.
+            If no threshold reaches the precision or recall; the message names the highest that is reached.
 
         Examples
         --------
@@ -614,8 +614,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     n_iter_: int = attribute(
         lambda fitted: max(fitted.scorer.iterations(fitted), 1),
-        "Number of iterations of EM over rows without a label; 1 if every label is known. Of `to_logistic`, "
-        "its iterations.",
+        "Number of iterations of EM over rows without a label; 1 if every label is known. After `to_logistic`, the "
+        "number of its iterations.",
     )
     class_prior_: np.ndarray = attribute("shares", "Share of each class, shape (n_classes,), before a row is observed.")
 
@@ -632,7 +632,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         Returns
         -------
         coef : ndarray of shape (n_classes, n_features)
-            Coefficients. Each number is a feature, and each category one of its own.
+            Coefficients. Each numeric column is a feature, and so is each category of the other columns.
         intercept : ndarray of shape (n_classes,)
             Intercepts: the softmax of `x @ coef.T + intercept` is the probability of the classes.
 
@@ -680,8 +680,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def bayes_error(self, n_samples: int = 100_000, random_state: RandomState = None) -> decisions.BestError:
         """Estimate the error rate of the best rule if the model were the truth.
 
-        If the assumptions of a model hold, its error on new rows tends to this as training rows grow. A model that does
-        much worse on new rows has assumptions that do not hold. For a `Classifier` it is the error of its naive Bayes.
+        If the assumptions of a model hold, its error on new rows tends to this value as the number of training rows
+        grows. A model that does much worse on new rows has assumptions that do not hold. For a `Classifier` it is the
+        error of its naive Bayes.
 
         Parameters
         ----------
@@ -694,8 +695,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def to_logistic(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, penalty: float = 1.0) -> Self:
         """Fit a logistic regression on the features of this naive Bayes, starting at its weights.
 
-        The new model has a weight for everything that `to_linear` has one for. Missing cells and categories that were
-        not seen add nothing. Densities, samples and queries of columns stay those of naive Bayes.
+        The new model has a weight for each feature of `to_linear`. Missing cells and categories that were not seen add
+        nothing. Densities, samples and queries still come from naive Bayes.
 
         Parameters
         ----------
@@ -745,8 +746,8 @@ class NaiveBayes(ClassEstimator):
     matters: it is learned in one pass, can be merged, updated and queried. For the best predictions use `Classifier`.
 
     Missing cells are left out of the product, and labels may be missing. With `kinds="text"`, `X` may be a list of
-    documents. Costs of mistakes, other class shares and thresholds are given to `predict`: nothing is learned again.
-    With `weights="columns"`, densities, samples and queries of columns are as without.
+    documents. Costs of mistakes, other class shares and thresholds are parameters of `predict`, so they need no new
+    fit. `weights="columns"` does not change densities, samples and queries of columns.
 
     See Also
     --------

@@ -56,8 +56,9 @@ class BayesNet(EmEstimator, TableEstimator):
 
     The joint probability of a row is the product over nodes of p(node | parents). The edges are given, or found from
     the rows. Tables are counted, or estimated by EM if cells are missing or nodes are hidden. Any node can be queried
-    given any others. Numbers that categories depend on are discretised; other numbers follow categories by the family
-    of their kind, and normal numbers follow each other linearly.
+    given any others. A number with categorical children is discretised. Another number with categorical parents has a
+    distribution of its kind for each configuration of the parents. A normal number depends linearly on its normal
+    parents.
 
     See Also
     --------
@@ -402,7 +403,8 @@ class BayesNet(EmEstimator, TableEstimator):
     def chow_liu(cls, X: Any, **settings: Any) -> Self:
         """Fit the tree with the highest likelihood.
 
-        It is the maximum spanning tree of the pairwise mutual information. Pairs without information are not joined.
+        It is the maximum spanning tree of the pairwise mutual information. Columns whose mutual information is 0 get no
+        edge.
 
         Parameters
         ----------
@@ -555,7 +557,7 @@ class BayesNet(EmEstimator, TableEstimator):
         Returns
         -------
         NodeTable
-            Probabilities of its categories for each configuration of its parents. Printed, it is a table.
+            Probabilities of its categories for each configuration of its parents. `print` shows it as a table.
 
         Raises
         ------
@@ -694,7 +696,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return self._fitted.net.graph.is_separated(a, b, known)
 
     def dependence(self, X: Any, a: Key, b: Key, given: Any = ()) -> Dependence[Key]:
-        """Test whether two columns are independent given others, by the rows and not by the graph.
+        """Test on the rows, not on the graph, whether two columns are independent given others.
 
         Parameters
         ----------
@@ -796,14 +798,14 @@ class BayesNet(EmEstimator, TableEstimator):
     def do(self, set_to: Mapping[Key, Any] | None = None, **named: Any) -> Self:
         """Return the network after an intervention: edges into the given nodes are removed.
 
-        The answer is causal only if the edges are.
+        The answer is causal only if the edges are causal.
 
         Parameters
         ----------
         set_to : dict, default=None
             Values by node.
         **named
-            Values of nodes whose names are identifiers.
+            Values of nodes, as keyword arguments, if their names are Python identifiers.
 
         Returns
         -------
@@ -898,9 +900,9 @@ class BayesNet(EmEstimator, TableEstimator):
     def explain(self, X: Any, of: Key | None = None, against: Any = None) -> Frame:
         """Return what each node adds to the log-odds of the most probable category of a node.
 
-        Nodes are added one after another, parents first, and each gets what it adds to those before it. The
-        contributions and `(prior)` sum exactly to the log-odds. In a naive Bayes structure they are the weights of
-        evidence of the columns.
+        Nodes are added one after another, parents first. The contribution of a node is the change of the log-odds when
+        it is added. The contributions and `(prior)` sum exactly to the log-odds. In a naive Bayes structure they are
+        the weights of evidence of the columns.
 
         Parameters
         ----------
@@ -919,7 +921,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @row_by_row
     def anomaly_score(self, X: Any) -> np.ndarray:
-        """Return how much less likely each row is than usual for the nodes that it shows."""
+        """Return how far the log-probability of each row lies below the expected one, given the observed nodes."""
         return self._fitted.anomaly_scores(self._read_rows(X))
 
     def anomalies(self, X: Any, n: int = 10) -> Frame:

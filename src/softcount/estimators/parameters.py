@@ -191,7 +191,8 @@ PARAMETERS: dict[str, Parameter] = {
     "kinds": _any(
         "dict, str, family or None",
         "Kinds of columns by name, such as {'zip': 'categorical', ('x', 'y'): 'multinormal', 'id': 'ignore'}, or one "
-        "for all columns. 'auto' lets the rows choose a density. Columns that are not named are looked at.",
+        "for all columns. 'auto' lets the rows choose a density. The kind of any other column is detected from its "
+        "values.",
         "A value is the name of a kind or family, or an object of `softcount.families`. A tuple of columns is a block "
         "with a joint distribution.",
     ),
@@ -233,9 +234,10 @@ PARAMETERS: dict[str, Parameter] = {
     "max_iter": Parameter(int, "Maximum number of iterations.", details="An iteration is one pass over the rows."),
     "tol": Parameter(
         float,
-        "EM stops once the gain that is still to come is predicted to be below this.",
-        details="The prediction divides the gain of the next step by the share of the remaining way that a step "
-        "covers, which recent steps show. It is compared with `tol` * max(1, abs(objective)). With 0, exactly "
+        "EM stops once the predicted remaining gain of the objective is below this.",
+        details="The remaining gain is predicted from the gain of the next step, divided by the share of the "
+        "remaining gain that one step achieves, which is estimated from recent steps. The remaining gain is "
+        "compared with `tol` * max(1, abs(objective)). With 0, exactly "
         "`max_iter` plain steps are taken.",
     ),
     "accelerate": Parameter(
@@ -280,7 +282,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "fixed": _any(
         "dict or None",
-        "Parameters that are held, in the shape of `params_` with 'weights' in addition.",
+        "Parameters that stay fixed, in the shape of `params_` with 'weights' in addition.",
         "EM estimates the others given these.",
     ),
     # -- the run
@@ -322,7 +324,8 @@ PARAMETERS: dict[str, Parameter] = {
         "'columns' learns a weight for every column by the conditional likelihood of held-out rows: columns that "
         "repeat each other share one weight, and uninformative ones get 0. See `column_weights_`.",
         None, "columns",
-        details="The log-density of a column given the class is multiplied by its weight. None weights all by 1.",
+        details="The log-density of a column given the class is multiplied by its weight. None gives every column "
+        "the weight 1.",
     ),
     "budget": Parameter(
         float,
@@ -332,7 +335,8 @@ PARAMETERS: dict[str, Parameter] = {
     "cuts": _any("dict or None", "Bin edges by column, such as {'age': [25, 40]}. By default bins follow the classes."),
     "parents": _words(
         "'information' weights each parent by its information about the class.", None, "information",
-        details="The weight is the mutual information of the column and the class, in nats. None weights all alike.",
+        details="The weight is the mutual information of the column and the class, in nats. None gives all parents "
+        "the same weight.",
     ),
     # -- mixtures
     "n_components": Parameter(int, "Number of components. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
@@ -364,7 +368,7 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "cut": _any("dict or None", "Columns of numbers to discretise, with the number of bins or their edges."),
     "equivalent_sample_size": Parameter(
-        float, "Rows that the prior 'bdeu' is worth in every table.",
+        float, "Number of prior rows that the prior 'bdeu' adds to every table.",
         details="A table of q parent cells and r categories gets this / (q r) prior counts per cell.",
     ),
     "required": _any("list or str", "Edges that a search keeps.", "Written as `edges` are."),
@@ -375,7 +379,8 @@ PARAMETERS: dict[str, Parameter] = {
     "n_states": Parameter(int, "Number of hidden states. 'auto' chooses it by `criterion`.", (AUTO,), least=1),
     "transitions": _any(
         "'left-right', array or None", "Which state may follow which: a matrix, zero if impossible.",
-        "'left-right' lets a state be followed by itself and later ones, and starts in the first. None allows all.",
+        "With 'left-right', a state is followed by itself or by a later state, and sequences start in the first "
+        "state. None allows all.",
     ),
     "first": _any("list or None", "Numbers of the states that may come first."),
     "tied": _any("list or None", "A word for each state; states of the same word share their distributions."),
@@ -387,7 +392,8 @@ PARAMETERS: dict[str, Parameter] = {
         details="'variable' keeps the context tree with the largest posterior probability.",
     ),
     "ends": Parameter(bool, "Whether the beginning and the end of a sequence are states."),
-    "symbols": _any("list or None", "All symbols that may occur. None takes those that do."),
+    "symbols": _any("list or None", "All symbols that may occur. None takes the symbols that occur in the "
+    "sequences."),
     # -- densities
     "kernel": _any(
         "str", "Kernel: 'gaussian', 'logistic', 'epanechnikov', 'tophat', ...",
@@ -398,10 +404,11 @@ PARAMETERS: dict[str, Parameter] = {
         "'scott' is the standard deviation times n ** (-1/5). 'silverman' is 0.9 times the lesser of the standard "
         "deviation and the interquartile range / 1.34, times n ** (-1/5). 'isj' is Botev's improved rule of Sheather "
         "and Jones, for several modes; 'sj' and 'sj-dpi' are the older rules, 'ucv' least squares cross-validation, "
-        "'cv' the likelihood of each row given the others. Rules depend on the kernel. A list has one for each "
-        "column.",
+        "'cv' the likelihood of each row given the others. Rules depend on the kernel. A list has one bandwidth for "
+        "each column.",
     ),
-    "exact": Parameter(bool, "Whether every sum is computed, instead of binned ones for many rows."),
+    "exact": Parameter(bool, "Whether every kernel sum is computed exactly, even for many rows. Otherwise many rows "
+    "are binned."),
     "bounds": _any("tuple, list or None", "Ends of a column, such as (0, None), at which the density is reflected."),
     "bins": _any("int, str or tuple", "Number of equal bins, ('count', n), 'count', 'fd', 'blocks', 'mdl' or 'auto'."),
     # -- words

@@ -368,9 +368,9 @@ class GroupedDensity(CategoricalDensity):
 class Grouped(Categorical, frozen=True):
     """Many categories in a few groups, which are found by their class shares.
 
-    The groups are the most probable ones given the classes, by the MODL criterion [1]_. A class has a share of every
-    group. Within a group, each category has its share of all rows, whatever the class. It suits postcodes, products and
-    other columns with many categories of few rows.
+    The groups are the most probable ones given the classes, by the MODL criterion [1]_. Each class has its own shares
+    of the groups. Within a group, the shares of the categories are the same in every class: those of all rows. It suits
+    postcodes, products and other columns with many categories of few rows.
 
     See Also
     --------

@@ -89,10 +89,10 @@ class Gamma(Family, Struct, frozen=True):
 
     Notes
     -----
-    A model has `mean` and `shape` for every class. The mean is that of the rows. The shape k solves log k - digamma(k)
-    = log(mean) - mean of logs, as the maximum of the likelihood does [1]_. A prior of a rows adds a rows with the
-    difference on the right side in the whole column. Statistics are rows and the sums of y and log y, where y is the
-    number in units of a power of two.
+    A model has `mean` and `shape` for every class. The mean is estimated by the mean of the rows. The shape k is the
+    maximum-likelihood estimate: it solves log k - digamma(k) = log(mean) - mean of logs [1]_. A prior of a rows adds a
+    rows that have, on the right side, the difference of the whole column. Statistics are the number of rows and the
+    sums of y and log y, where y is the value divided by a power of two.
 
     References
     ----------

@@ -63,10 +63,10 @@ class Kernel(PointCounts, Struct, frozen=True):
 
     Notes
     -----
-    If no number is below zero, the mass of kernels there is reflected. A prior of a rows adds a rows, half of them
-    distributed as all rows together and half uniformly. The mass of the kernels is computed for cells of an eighth of
-    the smallest bandwidth (a sixteenth for up to 96 numbers), wider if that would take more than 1,024. Within a cell
-    the logarithm of the density is linear.
+    If no number is below zero, kernel mass below zero is reflected at zero. A prior of a rows adds a rows, half of them
+    distributed as all rows together and half uniformly. The mass of the kernels is computed in at most 1,024 cells. A
+    cell is an eighth of the smallest bandwidth wide (a sixteenth for up to 96 numbers), or wider if that would need
+    more cells. Within a cell the logarithm of the density is linear.
 
     References
     ----------

@@ -74,7 +74,8 @@ class LogNormal(Normal, frozen=True):
     Parameters
     ----------
     tied : {'classes', 'columns', 'both'} or None, default=None
-        What shares one variance of the logarithm: all classes, all columns that hold an equal `LogNormal`, or both.
+        Which distributions share one variance of the logarithm: all classes, all columns that hold an equal
+        `LogNormal`, or both.
     variance : float or None, default=None
         A known variance of the logarithm. None estimates it.
 

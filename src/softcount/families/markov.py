@@ -113,7 +113,7 @@ class Markov(Bags, Shares, Struct, frozen=True):
     Parameters
     ----------
     order : int, default=1
-        Number of steps before a step that its probability depends on. The beginning counts as a step.
+        Number of previous steps that the probability of a step depends on. The beginning counts as a step.
     steps : {'characters', 'words'}, default='characters'
         Steps of a text. Words are separated by blanks.
 

@@ -244,7 +244,7 @@ class Mixed(Family, Struct, frozen=True):
     of : {'normal'}, default='normal'
         Family of the parts.
     parts : int or None, default=None
-        Number of parts. None chooses it by the rows.
+        Number of parts. None chooses it from the rows.
 
     See Also
     --------

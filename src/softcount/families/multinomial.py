@@ -203,7 +203,7 @@ class Binomial(Family, Struct, frozen=True):
 
     Notes
     -----
-    A model has `probability`, that of success, for every class. The number of trials is not modelled. With
+    A model has the `probability` of success in every class. The number of trials is not modelled. With
     `estimate="predictive"` the distribution of a new row is beta-binomial. Statistics are failures and successes.
 
     Examples

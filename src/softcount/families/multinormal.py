@@ -151,9 +151,10 @@ class Multinormal(Family, Struct, frozen=True):
         Shape of the covariance: one matrix per class, one for all classes, without correlations, or one variance for
         all columns.
     prior_scale : {'columns', 'table'}, default='columns'
-        Covariance of the prior: the variances of the whole table without correlations, or with those of the table. Use
-        'table', with half as many prior rows as the block has columns, if within a class all columns nearly follow from
-        one, as the sizes of an animal do: with one row, breast cancer loses 5 nats per held-out row.
+        Covariance of the prior: the variances of the whole table, without its correlations ('columns') or with them
+        ('table'). Use 'table', with half as many prior rows as the block has columns, if all columns of a class are
+        almost determined by one of them, such as the sizes of an animal. With one prior row, the breast cancer table
+        loses 5 nats per held-out row.
 
     See Also
     --------

@@ -242,8 +242,8 @@ class Normal(AroundMean, Struct, frozen=True):
     Parameters
     ----------
     tied : {'classes', 'columns', 'both'} or None, default=None
-        What shares one variance: all classes, all columns that hold an equal `Normal`, or both. With 'classes' a
-        classifier is linear.
+        Which distributions share one variance: all classes, all columns that hold an equal `Normal`, or both. With
+        'classes' a classifier is linear.
     variance : float or None, default=None
         A known variance. None estimates it.
 

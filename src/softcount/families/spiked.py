@@ -96,7 +96,7 @@ class SpikedDensity(Density):
 
 @register
 class Spiked(Family, Struct, frozen=True):
-    """Numbers of which many have the same value, such as rain: mostly 0, otherwise an amount.
+    """Numbers with one frequent value, such as rainfall: mostly 0, otherwise a positive amount.
 
     A row holds the value `at` with probability `spike`. All other rows have a distribution of the family `of`.
 
@@ -107,8 +107,8 @@ class Spiked(Family, Struct, frozen=True):
     at : float, default=0.0
         The value that many rows hold.
     rounding : float, default=1.0
-        Step to which the numbers are rounded. In scores the spike is a density of this width, so that they can be
-        compared with those of other families.
+        Step to which the numbers are rounded. Scores use the spike as a density of this width, so that they are
+        comparable with the scores of other families.
 
     See Also
     --------

@@ -477,9 +477,9 @@ class Text(Bags, Struct, frozen=True):
     min_count : int, default=1
         Leave out words that occur fewer times in all documents.
     min_df : int or float, default=1
-        Leave out words of fewer documents; a float is a share of the documents.
+        Leave out words that occur in fewer documents; a float is a share of the documents.
     max_df : int or float, default=1.0
-        Leave out words of more documents; a float is a share of the documents.
+        Leave out words that occur in more documents; a float is a share of the documents.
     drop_top : int, default=0
         Number of the most frequent words to leave out.
     max_words : int or None, default=1000000
@@ -493,9 +493,9 @@ class Text(Bags, Struct, frozen=True):
 
     Notes
     -----
-    A model has `probability` (classes x words). The limits count documents and words, whatever the weights of rows. A
-    column is a sparse matrix: 1 for a document that is present, then the count of each word. Statistics are the number
-    of documents and that of each word; for 'bernoulli', of the documents that contain it.
+    A model has `probability` (classes x words). The limits on documents and words ignore the weights of rows. A column
+    is a sparse matrix: 1 for a document that is present, then the count of each word. Statistics are the number of
+    documents and the count of each word, or with 'bernoulli' the number of documents that contain it.
 
     References
     ----------

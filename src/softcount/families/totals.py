@@ -202,7 +202,8 @@ class Exponential(Totals, Struct, frozen=True):
     Notes
     -----
     A model has the `rate` of every class. With `estimate="predictive"` the distribution of a new row is Lomax. The rate
-    has an upper limit, because rows of zeros would be infinitely likely. Statistics are rows and their total.
+    has an upper limit, because rows of zeros would be infinitely likely. Statistics are the number of rows and their
+    sum.
 
     Examples
     --------
@@ -304,8 +305,8 @@ class Geometric(Totals, Struct, frozen=True):
 
     Notes
     -----
-    A model has the probability `success` of every class. Statistics are rows, each of which is one success, and their
-    total, which counts the failures.
+    A model has the probability `success` of every class. Statistics are the number of rows (one success each) and their
+    sum (the failures).
 
     Examples
     --------
@@ -383,8 +384,9 @@ class Poisson(Totals, Struct, frozen=True):
 
     Notes
     -----
-    A model has the `rate` of every class. A prior of a rows has the rate of the whole column. With
-    `estimate="predictive"` the distribution of a new row is negative binomial. Statistics are rows and their total.
+    A model has the `rate` of every class. A prior of a rows adds a rows with the mean of the whole column. With
+    `estimate="predictive"` the distribution of a new row is negative binomial. Statistics are the number of rows and
+    their sum.
 
     Examples
     --------

@@ -269,7 +269,7 @@ def below(high: Any) -> Condition:
 
 
 def any_of(*values: Any) -> Condition:
-    """Allow any of several values, or whatever one of several conditions allows.
+    """Allow any of several values, or any value that one of several conditions allows.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def any_of(*values: Any) -> Condition:
 
 
 def not_(*values: Any) -> Condition:
-    """Allow anything except these values and whatever these conditions allow.
+    """Exclude these values, and the values that these conditions allow.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
         Returns
         -------
         Gamma
-            The distribution given these rows too.
+            The distribution, updated with these rows.
         """
         added, seen, _ = _tally(total, rows, values, weights)
         return Gamma(self.shape + added, self.rate + seen)

@@ -138,9 +138,9 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
     .. math:: \sigma^2 \sim \nu s^2 / \chi^2_\nu, \qquad \mu \mid \sigma^2 \sim N(m, \sigma^2 / \kappa)
 
     with m = `mean` and s² = `variance`. It is worth `kappa` prior rows for the mean, and `nu` prior rows for the
-    variance. The next row has Student's t distribution. `kappa=0` leaves the mean to the data, `nu=0` the variance.
-    Both 0 is the limit of ever weaker priors, not the prior 1 / variance of the textbooks: that is `kappa=0, nu=-1`,
-    after which the interval of the mean is the classical t interval.
+    variance. The next row has Student's t distribution. `kappa=0` leaves the mean to the data, `nu=0` the variance. If
+    both are 0, the prior is the limit of ever weaker priors. The textbook prior 1 / variance is `kappa=0, nu=-1`; it
+    gives the classical t interval of the mean.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
         Returns
         -------
         NormalInverseChi2
-            The distribution given these rows too.
+            The distribution, updated with these rows.
         """
         seen = moments(values, weights, rows, mean, sum_squares)
         kappa, nu = self.kappa + seen.rows, self.nu + seen.rows
@@ -403,7 +403,7 @@ class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
         Returns
         -------
         NormalKnownVariance
-            The distribution given these rows too.
+            The distribution, updated with these rows.
         """
         seen = moments(values, weights, rows, mean, None if values is not None else 0.0)
         prior, known = np.asarray(self.mean_variance), np.asarray(self.variance)

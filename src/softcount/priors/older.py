@@ -14,7 +14,7 @@ from softcount.errors import DataError
 class Older(Struct, frozen=True):
     """A prior made of the counts of an older model, in addition to another prior.
 
-    Use it if older data are worth less than new data, or come from another place. An older row counts `weight` new
+    Use it if older data are worth less than new data, or come from another place. An older row counts as `weight` new
     rows.
 
     Parameters

@@ -84,14 +84,14 @@ class Beta(Distribution, frozen=True, eq=False):
         Returns
         -------
         Beta
-            The distribution given these trials too.
+            The distribution, updated with these trials.
         """
         won, lost = nonnegative("successes", successes), nonnegative("failures", failures)
         return Beta(self.alpha + won, self.beta + lost)
 
     @property
     def total(self) -> Number:
-        """Number of counts that the distribution is worth."""
+        """The total of the prior counts."""
         return plain(self.alpha + self.beta)
 
     @property
@@ -348,13 +348,13 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         Returns
         -------
         Dirichlet
-            The distribution given these rows too.
+            The distribution, updated with these rows.
         """
         return Dirichlet(self.alpha + self._check_counts(counts), self.levels)
 
     @property
     def total(self) -> Number:
-        """Number of counts that the distribution is worth."""
+        """The total of the prior counts."""
         return plain(self.alpha.sum(axis=-1))
 
     @property
@@ -437,7 +437,7 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         Parameters
         ----------
         level : category or int, default=None
-            The category, by name or, without names, by number. None is all of them.
+            The category, by name or, without names, by number. None returns the probabilities of all categories.
 
         Returns
         -------
@@ -616,7 +616,7 @@ class Expert(Distribution, frozen=True, eq=False):
         Returns
         -------
         Expert
-            The opinion given these trials too.
+            The opinion, updated with these trials.
         """
         if np.ndim(self.n):
             if counts is None:

@@ -106,7 +106,7 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
         Returns
         -------
         NormalInverseWishart
-            The distribution given these rows too.
+            The distribution, updated with these rows.
         """
         n, centre, products = self._moments(values, weights, rows, mean, scatter)
         kappa = self.kappa + n
