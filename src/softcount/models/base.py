@@ -164,7 +164,8 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 
     def impossible(self, params: Params) -> DataError:
         found = self.rows.each(partial(find_impossible, self.model, params))
-        return next(filter(None, found))
+        error: DataError = next(filter(None, found))
+        return error
 
     def estimate(self, counts: Counts) -> Params:
         return self.nodes.estimate(counts, self.imagined)
