@@ -488,7 +488,7 @@ def _loss(logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
 
 def _row_losses(logs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Negative log-probability of every row's class, at most -log(SMALLEST)."""
-    return -np.maximum(logs[np.arange(len(labels)), labels], np.log(SMALLEST))
+    return np.asarray(-np.maximum(logs[np.arange(len(labels)), labels], np.log(SMALLEST)))
 
 
 def _comparable_loss(recipe: recipes.Recipe, logs: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:

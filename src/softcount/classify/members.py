@@ -516,7 +516,7 @@ class Words(Part, frozen=True, eq=False, tag="words"):
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         words = multiply_classes(lambda values: np.asarray(self.scale.words(rows) @ values), self.words)
-        return words + self.scale.lengths(rows) @ self.lengths
+        return np.asarray(words + self.scale.lengths(rows) @ self.lengths)
 
     def split(self, rows: EncodedRows, found: np.ndarray) -> float:
         lengths = self.scale.lengths(rows)
