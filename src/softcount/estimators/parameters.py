@@ -137,7 +137,8 @@ def remedy(name: str, declared: Mapping[str, Parameter], elsewhere: Mapping[str,
     return f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(declared)}."
 
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 SAMPLE_SIZES = ("n", "size", "num_samples", "n_rows")
 """Names of other libraries for `n_samples` in `sample`."""
 

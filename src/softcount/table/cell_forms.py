@@ -341,7 +341,7 @@ def _as_time_type(values: np.ndarray, typed: str) -> Any:
     size = np.int32 if name in ("date32", "time32") else np.int64
     ticks = np.floor(np.where(known, values, 0.0) * per_second + (0.0 if days else 0.5)).astype(size)
     if name in ("time32", "time64"):  # a sampled time of day may be beyond midnight
-        ticks %= int(DAY * per_second)
+        ticks = np.mod(ticks, int(DAY * per_second)).astype(size)
     kind = getattr(pa, name)(*([] if name.startswith("date") else [unit]), **({"tz": zone} if zone else {}))
     return pa.array(ticks, mask=~known).cast(kind)
 
