@@ -96,7 +96,7 @@ def test_every_second_column_begins_at_the_same_place(rows):
 def test_the_fit_page_says_what_was_promised():
     text = render_text(full_page(report(StandIn())))
     for promised in (
-        "8 rows, 4 columns",
+        "from 8 rows",
         "a different value in every row",
         "5-fold cross-validation",
         "87.5 %",

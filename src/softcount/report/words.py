@@ -197,14 +197,13 @@ def add_documents(page: Page, found: Iterable[ShownDocument], names: Sequence[st
         page.line(why, *passages, *([] if passages else ["the model knows no word of it"]))
 
 
-def _compared(found: DocumentWords, names: Sequence[str]) -> tuple[str, str]:
-    return names[found.groups[0]], names[found.groups[min(1, len(found.groups) - 1)]]
-
-
 def _find_passage(found: DocumentWords, document: str | None, names: Sequence[str]) -> list[Passage]:
     """Mark the words of a document; nothing without words that the model knows."""
     places = characteristic_words.weights(found, document[:LOOKED_AT]) if document else {}
-    return [make_passage(document, places, *_compared(found, names))] if document and places else []
+    if not document or not places:
+        return []
+    ours, theirs = found.groups[0], found.groups[min(1, len(found.groups) - 1)]
+    return [make_passage(document, places, names[ours], names[theirs])]
 
 
 def add_moved_words(page: Page, found: DocumentWords, document: str | None, names: Sequence[str]) -> None:
