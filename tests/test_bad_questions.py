@@ -61,7 +61,7 @@ def test_dir_works_before_the_fit_and_without_a_class():
 def test_a_mixture_says_what_it_does_not_predict():
     model = mixture().fit(FRAME)
     refused(lambda: model.predict(FRAME, "size"), "component of each row", r"impute\(X\)", r"query\('size', given\)")
-    refused(lambda: model.query(["size", "colour"]), "several columns", "one at a time")
+    refused(lambda: model.query(["size", "colour"]), "several columns", "answers for one")
 
 
 def test_a_column_that_is_not_there_is_no_evidence_and_is_named():

@@ -221,7 +221,7 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         sc.compare(np.zeros((4, 2)), "y")
     with pytest.raises(DataError, match="there is no column 'z' in X"):
         sc.compare(columns, "z")
-    with pytest.raises(DataError, match="kinds declares columns by name"):
+    with pytest.raises(DataError, match="kinds must be a mapping"):
         sc.compare(columns, labels, kinds="normal")  # type: ignore[arg-type]
 
 

@@ -251,7 +251,7 @@ def test_text_takes_no_condition() -> None:
     "call", [conditions.between, conditions.any_of, conditions.not_], ids=lambda call: call.__name__
 )
 def test_a_condition_of_nothing_is_refused(call) -> None:
-    with pytest.raises(DataError, match=r"between has an end|any_of names"):
+    with pytest.raises(DataError, match=r"between needs at least one end|any_of needs"):
         call()
 
 

@@ -83,7 +83,7 @@ def test_cards_columns_and_marking_words_name_the_same_words(groups: int, model:
     per_class = {line["class"]: line["words"] for line in lines if line["column"] == "note"}
     for card, described in zip(nb.fitted_.cards(), nb.fitted_.describe("note"), strict=True):
         words = [line["word"] for line in ranked if line["class"] == card.name]
-        expected = ", ".join(words) or "nothing that sets it apart"
+        expected = ", ".join(words) or "no characteristic words"
         here = next(column.here for column in card.contrasts if column.key == "note")
         assert here == described == card.typical["note"] == per_class[card.name] == expected
 
@@ -124,5 +124,5 @@ def test_words_equally_likely_everywhere_set_no_group_apart() -> None:
     setting = leaf.fitted_.model.nodes["note"].setting
     assert (
         sc.families.Text().density({"probability": np.full((3, 3), 1 / 3)}, setting).describe()
-        == ["nothing that sets it apart"] * 3
+        == ["no characteristic words"] * 3
     )

@@ -163,7 +163,7 @@ def test_units_change_nothing_of_a_gamma_mixture(scale: float) -> None:
     [[3.0] * 50, [1.0, 2.0, 3.0] * 10, [1.0] * 50 + [1e6], [1.0, 2.0, 3.0]],
     ids=["same", "three", "far", "few"],
 )
-@pytest.mark.filterwarnings("ignore:EM stopped at a floor")
+@pytest.mark.filterwarnings("ignore:EM stopped at its smallest variance")
 def test_values_that_repeat_make_no_nan(values: list[float], groups: int, kind: str, how: str) -> None:
     model = sc.Mixture(groups, kinds={"x": kind}, estimate=how, n_init=2, random_state=0, n_jobs=1).fit({"x": values})
     assert np.isfinite(model.log_likelihood_) and np.isfinite(model.trace_).all()

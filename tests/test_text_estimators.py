@@ -309,7 +309,7 @@ def test_more_rows_are_read_as_the_model_was_whatever_kinds_says_now(name):
 
 def test_models_that_chose_their_words_apart_say_so_when_merged():
     merged = naive_bayes(sc.families.Text(min_count=2)).merge(naive_bayes())
-    assert any("chosen in each model apart" in note for note in merged.notes_)
+    assert any("chosen in each model separately" in note for note in merged.notes_)
     assert list(merged.levels_["text"]) == list(naive_bayes().levels_["text"])
 
 

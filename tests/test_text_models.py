@@ -391,9 +391,9 @@ def test_complement_is_for_known_classes_only() -> None:
     ):
         with pytest.raises(sc.DataError, match=f"'note' is text by complement.*{why}"):
             refused()
-    with pytest.raises(sc.DataError, match="no density to average"):
+    with pytest.raises(sc.DataError, match="not a density"):
         sc.NaiveBayes(kinds={"note": family}, estimate="predictive").fit(texts, ["u", "v", "u", "v"])
-    with pytest.raises(sc.DataError, match="without end"):
+    with pytest.raises(sc.DataError, match="would be infinite"):
         sc.NaiveBayes(kinds={"note": family}, estimate="ml").fit(texts, ["u", "v", "u", "v"])
 
 

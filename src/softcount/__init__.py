@@ -35,7 +35,7 @@ _MOVED = {
     "families": "Bernoulli Binomial Categorical Cut Exponential Geometric Grouped LogNormal Markov Mixed Multinomial "
     "Multinormal Normal Poisson Spiked Student Text",
     "priors": "Beta Dirichlet Expert Gamma NormalInverseChi2 NormalInverseWishart NormalKnownVariance Older "
-    "expert_beside_data expert_prior",
+    "compare_beliefs expert_prior",
     "conditions": "above any_of below between not_",
     "images": "class_maps neighbourhood_accuracy rank_accuracy save_maps",
 }

@@ -636,7 +636,7 @@ class NetworkDisplay(Display):
 
 
 class NomogramDisplay(Display):
-    """A line for each column with each value at its log-odds: right for the first class, left for the second.
+    """The log-odds of each value of each column on a scale: positive for the first of two classes.
 
     To read a row, add the log-odds of its cells to `start`. The sum is the log-odds of the two classes. `table`
     has `column`, `value` (as text) and `log_odds`, the columns with the largest range of log-odds first.

@@ -52,7 +52,7 @@ def test_a_file_columns_and_cells_say_the_same(tmp_path):
     path = file_of(CELLS, tmp_path / "beliefs.csv")
     for beliefs in (table_of(CELLS), path, str(path)):
         assert sc.priors.expert_prior(beliefs, MODEL) == wanted
-        assert sc.priors.expert_beside_data(beliefs, MODEL).equals(sc.priors.expert_beside_data(CELLS, MODEL))
+        assert sc.priors.compare_beliefs(beliefs, MODEL).equals(sc.priors.compare_beliefs(CELLS, MODEL))
 
 
 def test_the_model_counts_imagined_rows_beside_those_seen():
@@ -77,7 +77,7 @@ def plain_bits(column, name, alpha):
 
 
 def test_the_expert_beside_the_data():
-    lines = sc.priors.expert_beside_data(CELLS, MODEL).to_pylist()
+    lines = sc.priors.compare_beliefs(CELLS, MODEL).to_pylist()
     assert [(line["column"], line["level"], line["class"]) for line in lines] == [
         ("Sky", "blue", "rain"),
         ("Sky", "grey", "rain"),
@@ -98,7 +98,7 @@ def test_the_expert_beside_the_data():
 def test_an_expert_who_is_right_surprises_less_and_one_who_rules_out_what_happened_without_end():
     share = counted("Sky", "grey", "rain") / Y.count("rain")
     bits = {
-        n: sc.priors.expert_beside_data({("Sky", "grey", "rain"): Expert(n, 100)}, MODEL)["surprise_bits"][0].as_py()
+        n: sc.priors.compare_beliefs({("Sky", "grey", "rain"): Expert(n, 100)}, MODEL)["surprise_bits"][0].as_py()
         for n in (round(100 * share), 95, 100)
     }
     assert bits[round(100 * share)] < 0 < bits[95]
@@ -119,7 +119,7 @@ def test_a_level_nobody_saw_joins_those_seen():
     assert prior["Wind"] == sc.priors.Dirichlet([[0, 0, 0, 2]] * 2, levels=(0, 1, 2, 7))
     grown = sc.NaiveBayes(kinds={"Wind": "categorical"}, prior=prior).fit(X, Y)
     assert grown.levels_["Sky"] == ["blue", "green", "grey", "red"]
-    assert sc.priors.expert_beside_data({("Sky", "green"): Expert(1, 4)}, MODEL)["data"].to_pylist() == [0.0, 0.0]
+    assert sc.priors.compare_beliefs({("Sky", "green"): Expert(1, 4)}, MODEL)["data"].to_pylist() == [0.0, 0.0]
 
 
 def test_groups_of_a_mixture_keep_the_priors_they_were_given():

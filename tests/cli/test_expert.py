@@ -51,7 +51,7 @@ def test_the_model_is_that_of_the_library(folder: Path) -> None:
     model = sc.load(folder / "m.sc")
     assert model.levels_["Sky"] == wanted.levels_["Sky"] == ["black", "blue", "grey", "red"]
     np.testing.assert_allclose(model.params_["Sky"]["probability"], wanted.params_["Sky"]["probability"], atol=1e-15)
-    beside = sc.priors.expert_beside_data(folder / "beliefs.csv", plain).to_pylist()
+    beside = sc.priors.compare_beliefs(folder / "beliefs.csv", plain).to_pylist()
     assert [line["both"] for line in found["expert"]] == [line["both"] for line in beside]
 
 

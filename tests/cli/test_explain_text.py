@@ -95,7 +95,7 @@ def test_a_calibrated_probability_is_said_to_be_one(tmp_path):
     nb.save(tmp_path / "spam.sc")
     text = run("explain", tmp_path / "spam.sc", "-", input="free call mum").stdout
     stated = next(line for line in text.splitlines() if "probability of" in line)
-    assert stated.endswith("(calibrated, which log-odds are not)")
+    assert stated.endswith("(calibrated; log-odds are not calibrated)")
 
 
 def test_an_empty_document_and_one_of_unknown_words_say_so(folder, tmp_path):

@@ -173,7 +173,7 @@ def test_changes_can_be_asked_for_in_python(place: Path) -> None:
     one, other = sc.load(place / "first.sc"), sc.load(place / "second.sc")
     found = sc.model_changes(one, other)
     assert found.rows == (60, 60) and [x.column for x in found.columns] and not found.nothing
-    with pytest.raises(sc.DataError, match="of two fitted models"):
+    with pytest.raises(sc.DataError, match="needs two fitted models"):
         sc.model_changes(one, "b.sc")
 
 

@@ -129,7 +129,7 @@ def test_every_family_is_exported_and_agrees_or_is_refused_by_name(example: Exam
 def test_what_is_exported_is_compared_with_what_the_library_says(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted(next(e for e in EXAMPLES if e.title == "normal"), "mean")
     monkeypatch.setattr(NormalDensity, "formula_of", lambda self, x: x * self.params["mean"])
-    with pytest.raises(sc.DataError, match="does not say what the model says"):
+    with pytest.raises(sc.DataError, match="does not agree with the model"):
         model.to_sql()
 
 
@@ -385,7 +385,7 @@ def test_a_block_that_is_too_large_for_holes_says_so() -> None:
     X[::2] += 0.3
     model = sc.NaiveBayes(kinds={tuple(range(45)): "multinormal"}).fit(X, ["a", "b"] * 200)
     _, check = as_sql(model, "sqlite", "rows", ())
-    assert 500 <= check.rows < 1_000 and "without a class" in str(check)
+    assert 500 <= check.rows < 1_000 and "get no class" in str(check)
 
 
 def test_mixtures_are_exported() -> None:

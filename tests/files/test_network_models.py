@@ -133,7 +133,7 @@ SENSELESS: dict[str, tuple[Change, str]] = {
     "a cut of levels": (cuts({"node": 1}, {}), "not a column of numbers"),
     "a cut of a number that is not a level": (cuts({"node": 3}, {}), ""),
     "a cut of nothing": (cuts({"node": 17}), "a cut node"),
-    "no cuts": (cuts(), "'z' is a column, but nothing says how it is cut"),
+    "no cuts": (cuts(), "'z' is a column, but its cuts are missing"),
     "labels of nothing": (inside(label=17), "the class"),
     "labels of a number": (inside(label=3), "both a column and the class"),
     "labels of a column": (inside(label=1), "both a column and the class"),

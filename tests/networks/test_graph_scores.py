@@ -108,5 +108,5 @@ def test_holes_are_refused_where_rows_would_differ():
 
 @pytest.mark.parametrize("imagined", [0.0, -1.0, np.inf, np.nan])
 def test_imagined_rows_must_weigh_something(imagined):
-    with pytest.raises(DataError, match="imagined rows is above zero"):
+    with pytest.raises(DataError, match="prior rows is above zero"):
         Bdeu(imagined)

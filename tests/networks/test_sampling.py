@@ -94,7 +94,7 @@ def test_a_level_that_was_never_drawn_may_still_be(sampler: Sampler) -> None:
 def test_evidence_that_never_comes_up_is_refused(sampler: Sampler) -> None:
     graph = Graph.of([("a", "b")])
     tables = [np.array([0.5, 0.5]), np.array([[1.0, 0.0], [1.0, 0.0]])]
-    with pytest.raises(DataError, match="samples agrees with what is given of b: it is impossible, or too rare"):
+    with pytest.raises(DataError, match="samples agrees with the evidence on b: it is impossible, or too rare"):
         sampler(graph, tables, [0], {1: np.array([0.0, 1.0])}, 500, 0)
 
 

@@ -77,7 +77,7 @@ def test_a_network_from_the_shell_has_its_evaluation_and_drift(tmp_path: Path) -
     assert done.exit_code == 0, done.output
     html = (tmp_path / "net.html").read_text()
     checked(html)
-    for said in ("Confusion matrix", "No column differs more", "Nodes and edges", "SHA-256"):
+    for said in ("Confusion matrix", "No column differs by more", "Nodes and edges", "SHA-256"):
         assert said in html
 
 

@@ -171,7 +171,7 @@ def test_what_needs_every_row_here_is_refused_in_one_line(client: Any, files: st
         sc.NaiveBayes(engine=client).fit(files, ["a"] * PARTS * ROWS)
     with pytest.raises(DataError, match="rows in memory are fitted where they are"):
         sc.NaiveBayes(engine=client).fit(columns(0), "kind")
-    with pytest.raises(DataError, match="needs every row on one machine"):
+    with pytest.raises(DataError, match="needs all rows on one machine"):
         mixture(files, client, init=np.zeros(PARTS * ROWS, dtype=int))
     with pytest.raises(DataError, match="engine must be None, a client"):
         sc.NaiveBayes(engine="x").fit(files, "kind")

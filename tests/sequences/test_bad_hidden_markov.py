@@ -70,7 +70,7 @@ def test_known_states_must_be_of_these_steps() -> None:
 def test_transitions_that_forbid_what_was_seen_name_sequence_and_step() -> None:
     """Known states that follow each other where no step may go."""
     known = [["x", "x", None, None], ["x", "y", "x"]]
-    with pytest.raises(sc.DataError, match="sequence 2, step 3: no path of states can have come here"):
+    with pytest.raises(sc.DataError, match="sequence 2, step 3: no path of states leads here"):
         sc.HiddenMarkov(2, transitions=[[1, 1], [0, 1]], **ONE).fit(STEPS, known)
     rows = {"who": ["p", "p", "q", "q"], "shown": [*"abab"], "mood": ["x", "y", "y", "x"]}
     long = sc.read_sequences(rows, sequence="who")

@@ -76,7 +76,7 @@ def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
 
     See Also
     --------
-    expert_beside_data : Compares the beliefs with the data.
+    compare_beliefs : Compares the beliefs with the data.
     Expert : One belief.
 
     Examples
@@ -92,7 +92,7 @@ def expert_prior(beliefs: Any, model: Any) -> dict[Key, Dirichlet]:
     return {key: Dirichlet(cells.alpha, tuple(cells.levels)) for key, cells in _cells(beliefs, model).items()}
 
 
-def expert_beside_data(beliefs: Any, model: Any) -> Any:
+def compare_beliefs(beliefs: Any, model: Any) -> Any:
     """Compare an expert's share of each cell with the data and with both together.
 
     Parameters
@@ -118,7 +118,7 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
     --------
     >>> from softcount.estimators.naive_bayes import NaiveBayes
     >>> X, y = {"Sky": ["grey", "blue", "grey", "red"]}, ["rain", "sun", "rain", "sun"]
-    >>> found = expert_beside_data({("Sky", "grey", "rain"): Expert(8, 10)}, NaiveBayes().fit(X, y))
+    >>> found = compare_beliefs({("Sky", "grey", "rain"): Expert(8, 10)}, NaiveBayes().fit(X, y))
     >>> found.select(["class", "expert", "data"]).to_pylist()
     [{'class': 'rain', 'expert': 0.8, 'data': 1.0}]
     """
@@ -155,7 +155,7 @@ def expert_beside_data(beliefs: Any, model: Any) -> Any:
 def _fitted(model: Any) -> Fitted:
     fitted = getattr(model, "fitted_", model)
     if not isinstance(fitted, Fitted):
-        raise DataError("an expert's beliefs are of the classes of a fitted NaiveBayes or Mixture. Fit one first.")
+        raise DataError("an expert's beliefs refer to the classes of a fitted NaiveBayes or Mixture. Fit one first.")
     return fitted
 
 
@@ -204,7 +204,7 @@ def _filled(beliefs: list[ExpertBelief], known: list[Any], names: list[Any], cou
     for group in np.flatnonzero((total > rows * (1 + 1e-9)) | (full & (total < rows * (1 - 1e-9)))).tolist():
         raise DataError(
             f"column {beliefs[0].column!r}, class {names[group]!r}: the levels' n sum to {total[group]:g}, "
-            f"and m is {rows[group]:g}. They sum to m, or to less where some levels are not named."
+            f"and m is {rows[group]:g}. They must sum to m, or to less if some categories are not named."
         )
     return BelievedCells(levels, padded, believed, rows)
 
@@ -285,5 +285,5 @@ def _checked(where: str, column: Hashable, level: Hashable, group: Hashable, n: 
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
     if m == 0:
-        raise DataError(f"{where}: m is 0. Nothing is believed with no prior rows: leave the belief out.")
+        raise DataError(f"{where}: m is 0. Such a belief has no effect: leave it out.")
     return ExpertBelief(where, column, level, group, n, m)

@@ -510,13 +510,15 @@ class Hypotheses:
         if len({part.shape for part in parts}) > 1:
             numbers = ", ".join(f"{name!r} {len(part)}" for name, part in zip(self._prior, parts, strict=True))
             raise DataError(
-                f"the hypotheses see different numbers of rows ({numbers}). Give all of them the same rows."
+                f"the hypotheses were given different numbers of rows ({numbers}). Give all of them the same rows."
             )
         return np.stack(parts, axis=-1)
 
     def _needs_observations(self) -> None:
         if not len(self._logs):
-            raise DataError("nothing was observed, so no hypothesis is the likeliest: observe first, or ask for map.")
+            raise DataError(
+                "nothing was observed, so there is no hypothesis of maximum likelihood: observe first, or use map."
+            )
 
 
 def _check_names(prior: Any, given: Any, what: str = "likelihood") -> None:

@@ -138,8 +138,8 @@ class Chain(Struct, frozen=True, eq=False):
         symbols, ends, order = self.counts.alphabet.symbols, self.counts.alphabet.ends, max(self.order, 1)
         if sum(symbols**length for length in range(1 if ends else order, order + 1)) > MOST_STATES:
             raise DataError(
-                f"{symbols:,} symbols at order {order} are more than {MOST_STATES:,} states, too many to work out the "
-                "long run of. Fit a chain of a smaller order."
+                f"{symbols:,} symbols at order {order} are more than {MOST_STATES:,} states, too many to compute "
+                f"the stationary distribution. Fit a chain of a smaller order."
             )
         states: list[Context] = [
             (*([0] if ends and length < order else []), *context)
@@ -244,8 +244,8 @@ def stationary(transitions: np.ndarray) -> np.ndarray:
     shape = shape_of(transitions > 0)
     if len(shape.closed) > 1:
         raise DataError(
-            f"the chain has {len(shape.closed)} sets of states that it never leaves, so where it stays depends on "
-            "where it starts. A prior above 0 joins them."
+            f"the chain has {len(shape.closed)} sets of states that it never leaves, so its long-run distribution "
+            f"depends on the start. Use a prior above 0."
         )
     inside = np.flatnonzero(shape.classes == shape.closed[0])
     own = transitions[np.ix_(inside, inside)]

@@ -358,7 +358,7 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
                 table = make_table(table.source, kinds, request.form, **sides)
                 table.notes = notes
                 wanted = replace(wanted, plan=replace(wanted.plan, prior=prior))
-                beliefs = expert.expert_beside_data(request.expert, first)
+                beliefs = expert.compare_beliefs(request.expert, first)
             fitted = front_door.fit(table, wanted, runner, origin)
     notes = [*fitted.notes]
     if request.net is not None and is_network_file(request.net):

@@ -218,7 +218,7 @@ class WeightedPoints(Struct, frozen=True, dict=True):
             raise DataError(f"all values equal {self.values[0]:g}, so {remedy}.")
         if self.total <= 1:
             raise DataError(
-                f"the weights sum to {self.total:g}, but a weight says how many rows one stands for. "
+                f"the weights sum to {self.total:g}, but a weight is the number of rows that a row stands for. "
                 f"Scale them to sum to the number of rows, or give the bandwidth as a number."
             )
 

@@ -135,12 +135,12 @@ class ClassMember:
             logs, chances = plain.score_rows(table, threads), plain.log_proba(table, threads)
         labels, learned = rows.labels(plain.names), plain.counts.rows
         if len(labels) != len(logs):
-            raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows that were fitted.")
+            raise DataError(f"X has {len(logs):,} rows and y {len(labels):,}. Give the rows of the fit.")
         weights, known = inputs.fill_weights(rows.sample_weight, len(logs)), labels >= 0
         if abs(weights @ known - learned) > CLOSE * max(1.0, learned):
             raise DataError(
                 f"the models were learned from {learned:,.6g} rows, and X has {weights @ known:,.6g} with a class. "
-                "Give the rows that were fitted, and their weights as sample_weight."
+                "Give the rows of the fit, and their weights as sample_weight."
             )
         return float(weights[known] @ (logs[known] + chances[known, labels[known]]))
 
@@ -207,7 +207,7 @@ def make_member(name: str, model: Any) -> AverageMember:
     kind = MEMBERS.get(type(getattr(model, "fitted_", None)))
     if kind is None:
         raise DataError(
-            f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet, and only such are averaged."
+            f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet. Only these models can be averaged."
         )
     return kind(name, model)
 
@@ -523,7 +523,7 @@ class ModelAverage:
     def _weigh_given(self, given: Any) -> np.ndarray:
         logs = log_of(self.weights_) + [member.log_given(given) if given else 0.0 for member in self._members]
         if not np.isfinite(logs).any():
-            raise DataError("what is given has probability zero under every model, so nothing follows from it.")
+            raise DataError("the given values have probability zero under every model, so there is no answer.")
         return np.asarray(softmax_rows(logs[None])[0][0])
 
 

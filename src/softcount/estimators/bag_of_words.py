@@ -427,7 +427,9 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         [['bike', 'blue']]
         """
         if self.hashing is not None:
-            raise DataError("hashing keeps no words, so none can be given back. Use hashing=None for a vocabulary.")
+            raise DataError(
+                "with hashing, the words are not stored, so they cannot be returned. Use hashing=None for a vocabulary."
+            )
         names = self.get_feature_names_out()
         rows = sparse.csr_matrix(X, copy=True)
         if rows.shape[1] != len(names):

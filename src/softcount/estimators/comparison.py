@@ -563,7 +563,7 @@ def compare_table(
     if folds is not None:
         check_whole("folds", folds, 2)
     if kinds is not None and not isinstance(kinds, Mapping):
-        raise DataError("kinds declares columns by name: kinds={'age': 'normal'}.")
+        raise DataError("kinds must be a mapping of columns to kinds: kinds={'age': 'normal'}.")
     kinds = {tuple(map(str, key)) if isinstance(key, tuple) else str(key): kind for key, kind in (kinds or {}).items()}
     table, names, schema, notes = _read_labelled(X, y, kinds)
     table, names, more = _keep_frequent_classes(table, names, folds or FOLDS, seed)
@@ -638,7 +638,7 @@ def _keep_frequent_classes(
     if len(names) > MOST_CLASSES:
         raise DataError(
             f"the target has {len(names):,} different values, and at most {MOST_CLASSES} classes are compared. "
-            "Is it a name of each row? Put values together, or name another column."
+            "Does it identify rows? Merge its values into fewer classes, or name another column."
         )
     rare = [f"{names[place]} ({count})" for place, count in enumerate(rows) if count < folds]
     kept = np.flatnonzero(rows >= folds)

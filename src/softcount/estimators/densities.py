@@ -175,8 +175,8 @@ class DensityEstimator(LikelihoodEstimator):
         if infinite.any():
             row, column = (int(at) for at in np.argwhere(infinite)[0])
             raise DataError(
-                f"{self._column_name(column)}, row {row + 1} holds {cells[row, column]}: values are finite. "
-                "Leave the row out, or make it missing."
+                f"{self._column_name(column)}, row {row + 1} holds {cells[row, column]}: values must be finite. "
+                f"Leave the row out, or make it missing."
             )
         if not kept.any():
             raise DataError("there is no row with a value and a weight above zero, so there is no density.")

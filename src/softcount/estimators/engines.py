@@ -101,8 +101,8 @@ def row_by_row(method: Method) -> Method:
             return method(self, X, *args, **options)
         if any(isinstance(value, str) and value == "estimate" for value in (*args, *options.values())):
             raise DataError(
-                'class_prior="estimate" learns from all rows at once, and an engine asks them part by part. '
-                "Give the shares that estimate_class_prior finds in some of them."
+                'class_prior="estimate" needs all rows at once, but an engine predicts them in parts. '
+                "Give the shares that estimate_class_prior finds in a sample of the rows."
             )
         question = Question(_ModelPickler.to_bytes(self), method.__name__, args, options)
         return (answer_on_spark if engine == "Spark" else answer_on_dask)(question, X)
@@ -133,7 +133,10 @@ def answers_and_labels(answers: Any, X: Any, y: Any) -> tuple[np.ndarray, Any]:
         found, labels = dask.compute(answers, labels)  # type: ignore[attr-defined,no-untyped-call]
         return np.asarray(found), labels if isinstance(labels, list) else np.asarray(labels)
     if not isinstance(y, str):
-        raise DataError("rows of a Spark frame have no order that labels could be in. Name the column that holds them.")
+        raise DataError(
+            "the rows of a Spark DataFrame have no fixed order, so labels cannot be matched with them. "
+            "Name the column that holds the labels."
+        )
     from softcount.run.spark import failing_in_a_line
 
     names = [y, *(name for name in answers.columns if name not in X.columns)]

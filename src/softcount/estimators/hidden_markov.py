@@ -57,15 +57,15 @@ def read_links(states: int | None, transitions: Any, first: Any, tied: Any) -> L
         try:
             matrix = np.asarray(transitions, dtype=float)
         except (TypeError, ValueError):
-            raise DataError("transitions is a matrix that is zero where no step may go.") from None
+            raise DataError("transitions must be a matrix of numbers; zero means an impossible transition.") from None
         if matrix.shape != (states, states) or not np.isfinite(matrix).all() or (matrix < 0).any():
             raise DataError(
-                f"transitions must be {states} x {states}, zero where no step may go and above zero elsewhere, "
+                f"transitions must be {states} x {states}, zero for impossible transitions and above zero elsewhere, "
                 f"not an array of shape {matrix.shape}."
             )
         if not matrix.any(axis=1).all():
             stuck = int(np.argmin(matrix.any(axis=1)))
-            raise DataError(f"transitions: nothing may follow state {stuck}. Let it stay where it is, at least.")
+            raise DataError(f"transitions: nothing may follow state {stuck}. Allow at least the transition to itself.")
         nexts = tuple(tuple(np.flatnonzero(row).tolist()) for row in matrix)
     if first is not None:
         given, most = np.atleast_1d(np.asarray(first)), np.inf if states is None else states - 1

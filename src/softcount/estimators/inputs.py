@@ -382,7 +382,8 @@ def find_documents(estimator: Any, X: Any, reset: bool) -> DocumentTable | None:
     """
     if isinstance(X, (set, frozenset)):
         raise DataError(
-            f"a {type(X).__name__} has no order, so neither labels nor answers belong to its rows. Give a list."
+            f"a {type(X).__name__} has no order, so labels and predictions cannot be matched with its rows. Give a "
+            f"list."
         )
     rows = isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (list, tuple, np.ndarray))
     found = None if rows else frames.text_column(X)

@@ -86,7 +86,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
         sequences = _open_symbols(X, weights, empty=True)
         own = Schema((replace(schema.used[0], key=sequences.source.keys[0]),), schema.missing)
         found = cls(sequences, _codes(list(sequences.table(schema=own).chunks())), schema)
-        found._refuse_codes(found.codes > len(found.symbols), "was never met when the chain was fitted")
+        found._refuse_codes(found.codes > len(found.symbols), "did not occur in the sequences of the fit")
         return found
 
     def _refuse_codes(self, wrong: np.ndarray, what: str) -> None:
@@ -95,7 +95,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
             cell = self.sequences.source.table.column(0)[row].as_py()
             raise DataError(
                 f"{self.sequences.place(row)}: {wording.cell(cell)} {what}. Give None for a step that is not known, "
-                "or fit with symbols=[...], all that may come."
+                "or fit with symbols=[...], a list of all possible symbols."
             )
 
 
@@ -300,7 +300,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         if any((level.counts < 0).any() for level in left.levels):
             raise DataError("these sequences hold steps that were never counted, so they cannot be forgotten.")
         if not left.steps:
-            raise DataError("nothing would be left of the chain: forgetting takes all that was counted.")
+            raise DataError("forget would remove all counts of the chain. Keep some sequences.")
         return self._set_counts(left)
 
     def _count(self, found: CodedSequences) -> ContextCounts:
@@ -399,7 +399,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         """
         logs, steps, _ = self._logs(X)
         if not steps.sum():
-            raise DataError("no step of these sequences is known, so there is nothing to be perplexed by.")
+            raise DataError("no step of these sequences is known, so the perplexity is not defined.")
         return float(np.exp(-logs.sum() / steps.sum()))
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -219,7 +219,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         if isinstance(start, Mapping):
             name = name_of_shares(start)
             if name not in start:
-                raise DataError("init: say how many components the start has: give n_components or 'weights'.")
+                raise DataError("init: the number of components is not known: give n_components or 'weights'.")
             return len(start[name])
         return None
 
@@ -231,7 +231,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         """The plan with the parameters that are held, under the names of the columns."""
         for name in ("weights", "means"):
             if groups is None and isinstance(self.fixed, Mapping) and not isinstance(self.fixed.get(name, {}), Mapping):
-                raise DataError(f"fixed: {name} are of a given number of components, so give n_components too.")
+                raise DataError(f"fixed: {name} need a fixed number of components, so give n_components too.")
         return replace(plan, fixed=self.fixed)
 
     def _start(self, table: Table) -> Any:
@@ -410,10 +410,10 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     ) -> Self:
         """Learn from one more batch by stepwise EM.
 
-        One pass comes close to what `fit` finds on all rows. The first batch is fitted by `fit`. It decides the kinds
-        of the columns and, if that is to be chosen, the number of components, so it should have some thousand rows.
-        Later batches may have new categories. A batch that is the k-th part of all rows so far moves the counts by (k +
-        2) ** -step.
+        The result of one pass is close to that of `fit` on all rows. The first batch is fitted by `fit`. It decides the
+        kinds of the columns and, if that is to be chosen, the number of components, so it should have some thousand
+        rows. Later batches may have new categories. A batch that is the k-th part of all rows so far moves the counts
+        by (k + 2) ** -step.
 
         Parameters
         ----------
@@ -439,7 +439,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         HALF_LIFE.check("half_life", half_life)
         Parameter(float, "", least=0.5, most=1).check("step", step)
         if self.assign != "soft":
-            raise DataError(f"assign={self.assign!r} is for all rows at once: learning in parts is soft.")
+            raise DataError(f"assign={self.assign!r} is for all rows at once: partial_fit needs assign='soft'.")
         if not hasattr(self, "fitted_"):
             fitted: Self = self.fit(X, sample_weight=sample_weight)
             return fitted

@@ -216,13 +216,13 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             self._keep(fitted)
             return self
         if classes is not None and set(np.asarray(classes).tolist()) != set(self.classes_.tolist()):
-            raise DataError("`classes` is not what it was at the first call of partial_fit. Give the same, or none.")
+            raise DataError("`classes` differs from the first call of partial_fit. Give the same classes, or none.")
         more = self._learn_more(X, y, sample_weight)
         unknown = [c for c in more.classes or [] if c not in set(self.fitted_.classes or [])]
         if unknown:
             raise DataError(
-                f"class {to_plain(unknown[0])!r} was not there at the first call of partial_fit. "
-                "Name every class in `classes`."
+                f"class {to_plain(unknown[0])!r} did not occur in the first call of partial_fit. Name all classes "
+                f"in `classes` in that call."
             )
         self.fitted_ = discount(self.fitted_, more.counts.rows, half_life)
         self._join(more, grow=find_open_texts(self.fitted_.schema))
@@ -503,7 +503,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         """
         parts, held = check_whole("parts", parts, 1), self._score_rows(X, y, None, None)
         if of is None and len(self.classes_) != 2:
-            raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Say of which.")
+            raise DataError(f"lift is of one class, and there are {len(self.classes_)}. Name one.")
         place = find_rarer_class(held) if of is None else decisions.place_of(self._names(), of, "of")
         return self._result(arrow_lines([asdict(line) for line in compute_lift(held, self._names(), place, parts)]))
 
@@ -570,7 +570,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         weights, names = inputs.fill_weights(sample_weight, len(codes)), found.tolist()
         rows = np.flatnonzero((codes >= 0) & (weights > 0))
         if len(rows) < folds or len(np.unique(codes[rows])) < 2:
-            raise DataError(f"{folds} folds need as many labelled rows at least, of two classes or more.")
+            raise DataError(f"{folds} folds need at least as many labelled rows, of at least two classes.")
         # Each fold gets as many rows of every class as the others, within one, at random.
         order = np.random.default_rng(0).permutation(len(rows))
         order = rows[order[np.argsort(codes[rows][order], kind="stable")]]

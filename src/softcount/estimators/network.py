@@ -169,7 +169,7 @@ class BayesNet(EmEstimator, TableEstimator):
         data, weights, codes = inputs.drop_zero_weights(data, weights, codes)
         declared = read_kinds(self.kinds)
         if declared.auto or declared.all_auto:
-            raise DataError("kinds: a network's densities are not chosen by their rows ('auto'). Say which they are.")
+            raise DataError("kinds: networks do not choose densities automatically ('auto'). Name the kind.")
         forced = {key: kind for key, kind in inputs.read_kinds_of(data).items() if key != column} | declared.forced
         levels = {key: own for key, own in self._prior_levels().items() if key in inputs.list_columns(data)}
         opening = partial(
@@ -366,7 +366,9 @@ class BayesNet(EmEstimator, TableEstimator):
         found = [-1 if is_missing(label) else known.get(str(label)) for label in labels]
         if None in found:
             odd = list(labels)[found.index(None)]
-            raise DataError(f"row {found.index(None) + 1} has the class {odd!r}, which the network has never met.")
+            raise DataError(
+                f"row {found.index(None) + 1} has the class {odd!r}, which did not occur in the fit of the network."
+            )
         return np.array(found, dtype=np.int32)
 
     # -- made otherwise than by fitting edges
@@ -519,7 +521,7 @@ class BayesNet(EmEstimator, TableEstimator):
         net, levels = self._fitted.net, self._fitted.levels
         if net.levels_above:
             raise DataError(
-                f"{', '.join(map(str, net.levels_above))}: a network file has tables of levels only. "
+                f"{', '.join(map(str, net.levels_above))}: a network file holds tables of categories only. "
                 "Cut numbers (cut={...}) or leave them out."
             )
         names = [[str(level) for level in levels[name]] for name in net.graph.names]

@@ -256,7 +256,7 @@ def fill_arrow(key: Key, column: Any, rows: np.ndarray, values: np.ndarray) -> A
             return found.dictionary_encode() if coded and kind == plain else found
         except pa.ArrowException:
             continue
-    raise DataError(f"column {key!r} holds {own}, which the values that were found do not fit into.")
+    raise DataError(f"column {key!r} holds {own}, a type that cannot hold the filled values.")
 
 
 def as_arrow(X: Any) -> Any:

@@ -37,7 +37,9 @@ OPERATIONS = {
 
 
 def onnx_module() -> Any:
-    return import_extra("onnx", 'graphs take onnx, which is not installed. Install it: pip install "softcount[onnx]"')
+    return import_extra(
+        "onnx", 'ONNX export needs onnx, which is not installed. Install it: pip install "softcount[onnx]"'
+    )
 
 
 class OnnxGraph:
@@ -321,7 +323,7 @@ def as_onnx(model: Exported) -> tuple[Any, ExportCheck]:
     onnx, plan = onnx_module(), model._export_plan()
     names = [column.name for column in plan.columns]
     if len(set(names)) < len(names) or not names:
-        raise DataError("a graph has a tensor for every column, and this model has none of its own names.")
+        raise DataError("an ONNX graph has a tensor for every column, but the columns of this model have no names.")
     outputs = [apart(name, names) for name in (PREDICTED, PROBABILITIES)]
     graph = OnnxGraph(plan.columns, {*names, *outputs})
     predicted, proba = _finish(graph, plan)

@@ -103,7 +103,7 @@ def plan_model(model: Fitted) -> ScoringPlan:
     """Return the plan of a model of classes; an error names a column that has no formula."""
     if model.bag:
         raise DataError(
-            "the model is of a sparse table, which has no columns to read elsewhere: it cannot be exported. "
+            "the model was fitted on a sparse table, whose columns have no names: it cannot be exported. "
             "Fit a table whose columns have names, or the texts themselves."
         )
     score = model.scorer.formula(model)
@@ -254,8 +254,8 @@ def compare(
     otherwise = int(((places != rows.places) & scored & ~near).sum())
     if scored.mean() < 0.5 or difference > WRONG or otherwise > (0 if proba is not None else len(places) // 100):
         raise DataError(
-            f"what was exported does not say what the model says ({where}: probabilities differ by {difference:.1e}, "
+            f"the export does not agree with the model ({where}: probabilities differ by {difference:.1e}, "
             f"{otherwise} of {len(places)} rows have another class), so it was not written. "
-            "Columns with offsets beyond 1e10 of their spread lose their digits elsewhere."
+            "Columns with offsets beyond 1e10 of their spread lose digits in other programs."
         )
     return ExportCheck(where, int(scored.sum()), difference, otherwise)

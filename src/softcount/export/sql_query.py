@@ -477,8 +477,8 @@ def check_query(plan: ScoringPlan, rows: DrawnRows, dialect: str) -> ExportCheck
         proba = np.array([[np.nan if p is None else p for p in row[2:]] for row in found], dtype=np.float64)
     check = compare(plan, rows, {"sqlite": "SQLite", "duckdb": "DuckDB"}[own], predicted, proba)
     notes = [
-        f"rows with a hole in the block of {len(block.keys)} columns ({and_others(list(block.keys))}) come out without "
-        "a class"
+        f"rows with a missing cell in the block of {len(block.keys)} columns ({and_others(list(block.keys))}) get "
+        f"no class"
         for term in plan.terms
         for block in fm.blocks_in(term)
         if block.kept > limit_kept(dialect)

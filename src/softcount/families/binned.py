@@ -288,7 +288,8 @@ class Cut(BinnedCounts, Struct, frozen=True):
     def decided(self, hyper: Hyper, setting: Setting) -> str | None:
         inner = cuts_of(hyper["edges"], hyper.get("interval"))
         if not len(inner):
-            return "no cut tells its classes apart: it says nothing of them" if self.facts.needs_classes else None
+            useless = "no cut separates the classes: the column has no information about them"
+            return useless if self.facts.needs_classes else None
         named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
         more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
         return f"cut into {len(inner) + 1} intervals at {named}{more}"

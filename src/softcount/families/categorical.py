@@ -443,7 +443,7 @@ class Grouped(Categorical, frozen=True):
         if len(names) in (0, len(setting.levels)):
             return None
         if len(names) == 1:
-            return "its levels tell no class from another: they are one group and say nothing"
+            return "all its categories are one group: the column has no information about the classes"
         more = f" and {len(names) - MOST_GROUPS} more" if len(names) > MOST_GROUPS else ""
         named = ", ".join(f"({name})" for name in names[:MOST_GROUPS])
         return f"{len(setting.levels)} levels in {len(names)} groups: {named}{more}"

@@ -86,8 +86,8 @@ class Linear(Family, Struct, frozen=True):
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         if not self.parents or len(fields) != 1 + len(self.parents):
             raise DataError(
-                f"column {key!r}: linear is how a number of a network follows others, which its edges say. "
-                "Declare it normal."
+                f"column {key!r}: linear is the distribution of a normal node with normal parents, which the edges "
+                f"of a network determine. Declare it normal."
             )
         family, setting = Family.set_up(self, key, fields, groups, floor)
         return family, replace(setting, keys=(key,), levels=(key,))

@@ -157,12 +157,15 @@ class ComplementWords(MultinomialWords):
     def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
         """Estimate the shares of words in each class (`probability`) and in all others together (`others`)."""
         if how == "predictive":
-            raise DataError(f"text: complement weights are no density to average. Use {remedies.estimate_mean()}.")
+            raise DataError(
+                f"text: complement weights are not a density, so they cannot be averaged. Use "
+                f"{remedies.estimate_mean()}."
+            )
         words = _split(stats)[1]
         others = _shares(np.maximum(words.sum(axis=0) - words, 0.0), hyper["alpha"], how)
         if len(words) > 1 and (others <= 0).any():
             raise DataError(
-                "text: a word was met in one class only, and complement would weigh it without end. "
+                "text: a word was met in one class only, so its weight under complement would be infinite. "
                 f"Use {remedies.estimate_mean()} with a prior above 0."
             )
         return super().estimate(stats, hyper, how) | {"others": others}
@@ -686,4 +689,4 @@ def list_words(words: Sequence[object], scores: np.ndarray, least: float = NOISE
         return "no words"
     top = np.argpartition(-scores, most - 1)[:most]
     top = top[np.lexsort((top, -scores[top]))]
-    return ", ".join(str(words[int(i)]) for i in top if scores[i] > least) or "nothing that sets it apart"
+    return ", ".join(str(words[int(i)]) for i in top if scores[i] > least) or "no characteristic words"

@@ -240,8 +240,8 @@ class Exponential(Totals, Struct, frozen=True):
             key = setting.keys[int(np.argmax(small))]
             mean = float(np.min(found["whole"]))
             raise DataError(
-                f"column {key!r} has waiting times of {mean:.3g} on average, whose rate is beyond all numbers."
-                " Count them in a smaller unit: multiply the column, by 1e100 say."
+                f"column {key!r} has waiting times of {mean:.3g} on average, whose rate is too large for a float. "
+                f"Use a smaller unit: multiply the column, for instance by 1e100."
             )
         return found | {"top": 1.0 / (found["whole"] * np.maximum(np.sqrt(setting.floor), SHORTEST))}
 

@@ -461,7 +461,7 @@ def _decode_evaluation(document: Any, groups: int) -> Evaluation:
         value, most = getattr(found, name), 1.0 if name in SHARES else LARGEST_LOSS
         _check_record(np.isnan(value) or 0 <= value <= most, f"its {name} is {value:g}")
     for fold in found.folds:
-        _check_record(fold.keys() == {"accuracy", "log_loss", "rows"}, "a fold lacks a figure")
+        _check_record(fold.keys() == {"accuracy", "log_loss", "rows"}, "a fold has no value of a metric")
         _check_record(min(fold.values()) >= 0 and fold["accuracy"] <= 1, "the figures of a fold are none")
     for table in [*found.confusions, *([found.confusion] if found.confusion else [])]:
         sound = len(table) == groups and all(len(line) == groups for line in table)

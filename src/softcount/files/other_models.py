@@ -145,5 +145,5 @@ def _read_checkpoint(path: str) -> tuple[Document, Arrays]:
     with naming(path, "it is not a checkpoint that makes sense"):
         header = decode(CheckpointHeader, document["checkpoint"], {}, "checkpoint", "its header")
         sound = all(isinstance(run["start"], str) and isinstance(run["ended"], bool) for run in header.climbs)
-        require(sound, "its climbs make no sense.")
+        require(sound, "its EM runs make no sense.")
         return asdict(header), arrays

@@ -73,7 +73,7 @@ def _check_ensemble(found: EnsembleScorer, model: ClassModel) -> EnsembleScorer:
         own, presence = ensemble.sparse.member, ensemble.sparse.presence
         _check_member(own, columns, words, classes)
         sound = own.by_column and (finite_array(presence, (len(columns.keys) + len(words),), ENSEMBLE) >= 0).all()
-        require(sound, "what scores rows with few cells makes no sense.")
+        require(sound, "the scorer for rows with few cells makes no sense.")
     return replace(found, ensemble=ensemble)
 
 
@@ -119,7 +119,7 @@ def _check_words(part: Words, columns: EncodedColumns, words: Sequence[int], cla
     scale, widths = part.scale, [1 + own for own in words]
     require(0 < len(widths) == len(scale.factors), "its words are not those of its texts.")
     for factors, width in zip(scale.factors, widths, strict=True):
-        require((finite_array(factors, (width,), ENSEMBLE) >= 0).all(), "what its words weigh makes no sense.")
+        require((finite_array(factors, (width,), ENSEMBLE) >= 0).all(), "the weights of its words make no sense.")
     finite_array(scale.middle, (len(widths),), ENSEMBLE)
     _check_positive(scale.spread, (len(widths),))
     finite_array(part.words, (sum(widths), classes), ENSEMBLE)

@@ -46,8 +46,8 @@ def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> d
             _put(columns[key], left, cells)
     if tests:
         raise DataError(
-            f"what is given of {next(iter(tests))!r} has a probability too small to draw rows from. "
-            "Give a wider range, or a value."
+            f"what is given of {next(iter(tests))!r} has a probability too small to draw rows. Give a wider range, "
+            f"or a value."
         )
     return columns
 
@@ -251,8 +251,8 @@ def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None 
     given = _mapping(given)
     if isinstance(of, list | set | dict):
         raise DataError(
-            f"query: {of!r} are several columns, and this model answers for one at a time, or without `of` for each. "
-            "A BayesNet answers for several jointly."
+            f"query: {of!r} names several columns, but this model answers for one. Leave `of` out to get each "
+            f"column. A BayesNet answers for several jointly."
         )
     if of in given:
         raise DataError(f"{of!r} is both `of` and given: leave it out of one.")

@@ -163,7 +163,7 @@ def model_changes(old: Any, new: Any) -> ModelChanges:
 def _find_table_model(model: Any) -> Any:
     found = fitted_table(model)
     if found is None:
-        raise DataError(f"changes are of two fitted models of a table, not of {type(model).__name__}.")
+        raise DataError(f"changes needs two fitted models of a table, not {type(model).__name__}.")
     return found
 
 
@@ -218,8 +218,8 @@ def _describe_field(spec: Field) -> str:
 # k-means as a mixture model whose most probable class is the nearest centre.
 
 NOTE = (
-    "k-means has no probabilities of its own: these are of clusters equally frequent and equally wide in every "
-    "direction, of which the likeliest for a whole row is the nearest, as `predict` tells it."
+    "k-means has no probabilities. These assume clusters of equal share and equal variance in every direction, so "
+    "the most probable cluster of a complete row is the nearest one, as in `predict`."
 )
 NARROWEST = 1e-12
 """The minimum variance as a share of the variance of the centres, for rows that all lie on their centres."""
@@ -229,8 +229,8 @@ def make_centre_classes(found: Centres, keys: Sequence[Key]) -> Fitted:
     """Return the clusters of k-means as classes; spherical k-means raises an error."""
     if found.frame.unit:
         raise DataError(
-            "spherical k-means compares directions, which some columns alone do not have: there is no page of any "
-            "column from any others. Look at its centres: report."
+            "spherical k-means compares directions of complete rows, so single columns cannot be queried and there "
+            "is no explorer. See its centres: report."
         )
     groups, columns = found.centres.shape
     apart = float(found.centres.var(axis=0).mean())

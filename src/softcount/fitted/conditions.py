@@ -212,7 +212,7 @@ def between(low: Any = None, high: Any = None) -> Condition:
     (100 to 200, at least 5, at most 5)
     """
     if low is None and high is None:
-        raise DataError("between has an end at least: between(100, 200), between(low=100) or between(high=200).")
+        raise DataError("between needs at least one end: between(100, 200), between(low=100) or between(high=200).")
     return Range(low, high)
 
 
@@ -291,7 +291,7 @@ def any_of(*values: Any) -> Condition:
     (disc or rim, 0 or above 100)
     """
     if not values:
-        raise DataError("any_of names the values that are possible: any_of('disc', 'rim').")
+        raise DataError("any_of needs at least one possible value: any_of('disc', 'rim').")
     return AnyOf(values)
 
 
@@ -340,7 +340,7 @@ def is_number(value: Any) -> bool:
 
 def number_of(value: Any) -> float:
     if not is_number(value) or value != value:
-        raise DataError(f"a range has numbers for ends, not {wording.cell(value)}.")
+        raise DataError(f"the ends of a range must be numbers, not {wording.cell(value)}.")
     return float(value)
 
 
@@ -436,7 +436,8 @@ def evidence_within(key: Key, density: Density, pieces: Pieces) -> np.ndarray:
     """
     if not density.has_cdf:
         raise DataError(
-            f"column {key!r} is {density.family.title}, of which ranges have no exact probability. Give a value."
+            f"column {key!r} is {density.family.title}, for which the probability of a range has no exact formula. "
+            f"Give a value."
         )
     found = share_within(density, pieces)
     points = np.array([piece.low for piece in pieces if piece.low == piece.high])
@@ -559,7 +560,7 @@ def read_given_rows(model: Fitted, given: Given) -> RowsGiven:
     spread = [key for key in conditions if len(find_leaf(model, key).columns) > 1 and _levels(model, key) is not None]
     if not model.scorer.has_ranges or (spread and not model.scorer.has_density):
         raise DataError(
-            "this model predicts with learned weights, which give ranges and sets no probability. Give single values."
+            "this model predicts with learned weights, so ranges and sets have no probability. Give single values."
         )
     # For categorical columns of blocks, enumerate the combinations of categories that the conditions allow.
     allowed = {key: find_allowed_levels(model, key, conditions[key]) for key in spread}
@@ -595,7 +596,7 @@ def _normalise(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
 
 
 def impossible(what: str = "model") -> DataError:
-    return DataError(f"what is given has probability zero under this {what}, so nothing follows from it.")
+    return DataError(f"what is given has probability zero under this {what}, so there is no answer.")
 
 
 # -- conditions

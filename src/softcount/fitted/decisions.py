@@ -270,7 +270,7 @@ class Decision(Struct, frozen=True):
     @classmethod
     def of(cls, names: Sequence[Any], costs: Any = None, threshold: Any = None) -> Decision:
         if costs is not None and threshold is not None:
-            raise DataError("costs and threshold each decide by themselves. Give one of them.")
+            raise DataError("costs and threshold are two rules for the same decision. Give only one of them.")
         if threshold is None:
             return cls(None if costs is None else cost_matrix(costs, names))
         given = {threshold.of: threshold.value} if isinstance(threshold, Threshold) else threshold

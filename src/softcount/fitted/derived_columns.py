@@ -46,7 +46,7 @@ class NumberAnswer:
             The value with this share of the distribution below it.
         """
         if not 0 < q < 1:
-            raise DataError(f"a quantile is asked for a share between 0 and 1, not {q}.")
+            raise DataError(f"a quantile needs a probability between 0 and 1, not {q}.")
         return float(self._quantile(q))
 
     def pdf(self: Any, x: Any) -> Any:

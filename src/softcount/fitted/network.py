@@ -489,7 +489,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         if each:
             return self._each(asked, ready, evidence)
         if any(self.is_number(name) for name in asked):
-            raise DataError("a joint answer is about nodes with levels. Ask for numbers one by one: each=True.")
+            raise DataError("a joint distribution needs categorical nodes. Query numbers one by one: each=True.")
         nodes = [self._discrete(name) for name in asked]
         [shares] = _require_possible(self.questions.posterior(nodes, evidence))
         names = [self.levels[name] for name in asked]
@@ -654,7 +654,7 @@ def _possible(shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
     bad = shares.sum(axis=1) <= 0
     if bad.any():
         raise DataError(
-            f"row {rows[bad][0] + 1} has probability zero under this network, so nothing follows from it. "
+            f"row {rows[bad][0] + 1} has probability zero under this network, so there is no answer. "
             f"Fit with a prior ({remedies.estimate_mean()}) so that nothing is impossible."
         )
     return shares

@@ -176,7 +176,7 @@ def sampled_query(
     several = isinstance(of, (list, set)) or (isinstance(of, tuple) and of not in fitted.net.graph.number)
     asked = list(of) if several else [of]
     if any(fitted.is_number(name) for name in asked):
-        raise DataError("sampling answers for nodes with levels. Ask for a number exactly.")
+        raise DataError("sampling answers for categorical nodes only. Query a number without `samples`.")
     nodes = [fitted.net.discrete.place(name) for name in asked]
     evidence = _by_node(fitted, fitted.given(given))
     found = METHODS[method](fitted.net.discrete, fitted.compiled[0], nodes, evidence, samples, seed)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from softcount.classify.ensemble import Ensemble
     from softcount.fitted.fitted import Fitted
 
-NOT_QUADRATIC = "to_quadratic is of naive Bayes as it is: fit with weights=None, and without to_logistic."
-NOT_LOGISTIC = "to_logistic is of plain naive Bayes: fit NaiveBayes without weights=."
+NOT_QUADRATIC = "to_quadratic needs standard naive Bayes: fit with weights=None, and without to_logistic."
+NOT_LOGISTIC = "to_logistic needs standard naive Bayes: fit NaiveBayes without weights."
 CALIBRATION_NOTES = ("calibrated on", "not calibrated", "the temperature stays 1:")
 """How notes about a calibration begin."""
 UNCALIBRATED = "not calibrated: rows were added or removed after the fit. Fit all at once, or call calibrate(X, y)."

@@ -209,7 +209,7 @@ class StateTask(Struct, frozen=True, eq=False):
         own = {node.key: plain for node in self.model.nodes if not node.columns and node not in self.model.leaves}
         leaves = priors_of(prior, self.model.leaves, "row")
         if "auto" in [own for own in leaves.values() if isinstance(own, str)]:
-            raise DataError("prior='auto' is for known classes and mixtures. Use 'row' or a number of imagined rows.")
+            raise DataError("prior='auto' is for known classes and mixtures. Use 'row' or a number of prior counts.")
         arrays = dict(self.steps.whole.arrays)
         arrays |= {key: Twofold.of(np.zeros((1, len(self.model.nodes[key].setting.levels)))) for key in own}
         hypers = self.model.nodes.hypers(replace(self.steps.whole, arrays=arrays), {**own, **leaves})
@@ -247,7 +247,7 @@ def fit_auto_states(
 ) -> Learned:
     """Fit the number of states with the best criterion; `selection` has all numbers tried."""
     if not isinstance(starts.init, str):
-        raise DataError("init: a start from parameters or a model says how many states there are. Say so.")
+        raise DataError("init: initial parameters or a model fix the number of states: give that number.")
     search = StateSearch(steps, plan, starts, runner, build, criterion=criterion)
     search.run()
     return search.chosen()

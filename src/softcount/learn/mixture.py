@@ -140,8 +140,8 @@ def note_search(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
         notes.append(f"interrupted: this is the best result of {_with_noun(found.tried, 'start')} so far.")
     if found.degenerate and plan.how == "ml" and not rounded:
         notes.append(
-            "EM stopped at a floor: a class narrows down on a few rows for ever, so the likelihood has no maximum and "
-            "its value here means nothing. Ask for fewer classes, or let a prior imagine rows "
+            "EM stopped at its smallest variance: a class shrinks to a few rows, so the likelihood has no maximum "
+            "and its value here means nothing. Use fewer classes, or a prior "
             f"({remedies.estimate_mean()})."
         )
     for note in notes:

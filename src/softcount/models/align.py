@@ -88,8 +88,8 @@ def refuse_unmergeable(nodes: Sequence[Node]) -> None:
     for node in nodes:
         if not node.family.facts.mergeable:
             raise DataError(
-                f"column {node.key!r} is {node.family.name}, whose counts hang on the fit they come from and do not "
-                "add to another's. Fit all the rows at once."
+                f"column {node.key!r} is {node.family.name}, whose counts depend on their fit and cannot be added "
+                f"to those of another fit. Fit all the rows at once."
             )
 
 
@@ -227,7 +227,8 @@ def describe_word_choice(schema: Schema, other: Schema, merged: bool) -> list[st
     """Return notes about text columns whose words were chosen by their frequency in one of the tables."""
     choosy = [spec.key for part in (schema, other) for spec in text_fields(part) if is_choosy(spec.reading)]
     text = (
-        "its words were chosen in each model apart, so one that only one model kept is counted in that model alone."
+        "its words were chosen in each model separately, so a word that only one model kept is counted in that "
+        "model only."
         if merged
         else "its words are those that the first fit chose; others are left out."
     )

@@ -53,7 +53,10 @@ class SparseRows(Struct, frozen=True):
     def of(cls, matrix: Any) -> SparseRows:
         # A compiled loop would read and write past the end of its table.
         if len(matrix.indices) and not 0 <= matrix.indices.min() <= matrix.indices.max() < matrix.shape[1]:
-            raise DataError(f"a sparse table of {matrix.shape[1]} columns has cells outside of them. Make it anew.")
+            raise DataError(
+                f"a sparse table of {matrix.shape[1]} columns has column indices outside of them. "
+                f"Create the matrix again."
+            )
         ids = np.ascontiguousarray(matrix.indices, dtype=np.int32)
         data = np.ascontiguousarray(matrix.data, dtype=np.float64)
         return cls(matrix.indptr.astype(np.int64, copy=False), ids, data, matrix.shape[1])

@@ -119,8 +119,8 @@ class DeadEnd(DataError):
 
     def __init__(self, row: int, place: str | None = None) -> None:
         super().__init__(
-            f"{place or f'step {row + 1} of all'}: no path of states can have come here (probability zero). Allow more "
-            f"transitions, or let a prior imagine rows ({remedies.estimate_mean()}) so that nothing else is impossible."
+            f"{place or f'step {row + 1} of all'}: no path of states leads here (probability zero). Allow more "
+            f"transitions, or use a prior ({remedies.estimate_mean()}) so that nothing else is impossible."
         )
         self.row = row
 

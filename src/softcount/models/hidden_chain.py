@@ -225,7 +225,7 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
         for (key, levels), row in zip(self.links.rows, [first, *following], strict=True):
             shares = row[None, list(levels)]
             if shares.sum() < 1 - 1e-9:
-                raise DataError(f"{key[0]} {key[1]}: a probability is above zero where no step may go.")  # type: ignore[index]
+                raise DataError(f"{key[0]} {key[1]}: an impossible transition has a probability above zero.")  # type: ignore[index]
             found[key] = {"probability": shares, "unseen": np.zeros(1)}
         return found
 
@@ -323,11 +323,11 @@ class HiddenChain(Model, Struct, frozen=True, eq=False, dict=True):
             raise ModelFileError(f"its states are {states}, but not every one of them has successors.")
         firsts, *nexts = (_levels(known[key], states) for key in keys)
         if len(shown) != states or sorted(set(shown)) != list(range(max(shown) + 1)):
-            raise ModelFileError("which states show the same makes no sense.")
+            raise ModelFileError("the states that share their distributions make no sense.")
         links = Links(firsts, tuple(nexts), shown)
         leaves = tuple(node for node in nodes if node.key not in keys)
         if not leaves or any(leaf.setting.groups != links.emissions for leaf in leaves):
-            raise ModelFileError("what its states show is not there for each of them.")
+            raise ModelFileError("the distributions of some states are missing.")
         return cls(schema, leaves, links, Kernels(filed.cells))
 
 

@@ -451,7 +451,7 @@ class Net(Model, Struct, frozen=True, eq=False, dict=True):
             elif node.key == net.target and node.key in cuts:
                 raise ModelFileError(f"node {node.key!r} is both cut and the class.")
             elif node.key not in {net.target, *cuts} and node.key in schema.by_key:
-                raise ModelFileError(f"node {node.key!r} is a column, but nothing says how it is cut.")
+                raise ModelFileError(f"node {node.key!r} is a column, but its cuts are missing.")
         for key, edges in cuts.items():
             if key not in schema.by_key or schema.places[key].store != "reals" or net.nodes[key].columns:
                 raise ModelFileError(f"node {key!r} is cut, but is not a column of numbers.")

@@ -389,7 +389,7 @@ def refuse_families(leaves: Iterable[Node], why: str, remedy: str | None = None)
     for leaf in leaves:
         if not leaf.family.facts.has_density:
             raise DataError(
-                f"column {leaf.key!r} is text by complement, which {why}: it only tells known classes apart. "
+                f"column {leaf.key!r} is text by complement, which {why}: it only separates known classes. "
                 "Use another model of text: 'multinomial' or 'bernoulli'."
             )
         if remedy is not None and leaf.family.facts.needs_classes:

@@ -153,8 +153,8 @@ def sample_expectation(
     if not (logs > -np.inf).any(axis=1).all():
         row = rows[np.flatnonzero((logs == -np.inf).all(axis=1))[0]]
         raise ResourceError(
-            f"row {row + 1}: none of {CHAINS * TRIES} samples agrees with what it shows, and an exact answer costs "
-            "too much. Make the network sparser, or give every level some probability (a prior)."
+            f"row {row + 1}: none of {CHAINS * TRIES} samples agrees with its cells, and an exact answer needs too "
+            f"much memory. Make the network sparser, or give every level some probability (a prior)."
         )
     # A chain without a possible state continues from the state of another chain of its row.
     begin = np.where(logs > -np.inf, np.arange(CHAINS), logs.argmax(axis=1)[:, None])
@@ -276,6 +276,6 @@ def _cells(states: np.ndarray, tables: Sequence[np.ndarray], of: Sequence[int]) 
 def _never_met(graph: Graph, given: Likelihoods, samples: int) -> DataError:
     names = ", ".join(str(graph.names[node]) for node in given)
     return DataError(
-        f"none of {samples:,} samples agrees with what is given of {names}: it is impossible, or too rare to be met by "
-        "sampling. Give less, or ask exactly."
+        f"none of {samples:,} samples agrees with the evidence on {names}: it is impossible, or too rare for "
+        f"sampling. Give less evidence, or query without samples."
     )

@@ -309,7 +309,7 @@ class Bdeu(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.imagined < np.inf:
-            raise DataError(f"the weight of imagined rows is above zero and finite, not {self.imagined}.")
+            raise DataError(f"the weight of prior rows is above zero and finite, not {self.imagined}.")
 
     def of_tables(self, table: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
         share = np.repeat(self.imagined / (table.shape[0] * np.array(sizes)), sizes)
@@ -351,7 +351,7 @@ def weight_of_rows(counting: CodeCounts) -> float:
     if min(totals, default=0.0) < max(totals, default=0.0) * (1 - 1e-9):
         raise DataError(
             f"node {totals.index(min(totals))} was not seen in all rows, so that scores of families would be of"
-            " different rows. Keep the rows without holes, or score expected counts (structural EM)."
+            " different rows. Keep the complete rows, or score expected counts (structural EM)."
         )
     return max(totals, default=0.0)
 

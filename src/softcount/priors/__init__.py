@@ -30,15 +30,15 @@ __all__ = [
     "NormalInverseWishart",
     "NormalKnownVariance",
     "Older",
-    "expert_beside_data",
+    "compare_beliefs",
     "expert_prior",
 ]
 
 if TYPE_CHECKING:
-    from softcount.bayes.expert import expert_beside_data, expert_prior
+    from softcount.bayes.expert import compare_beliefs, expert_prior
 else:
 
     def __getattr__(name: str) -> Any:
-        if name in ("expert_beside_data", "expert_prior"):  # they take fitted models, of a layer above this one
+        if name in ("compare_beliefs", "expert_prior"):  # they take fitted models, of a layer above this one
             return getattr(import_module("softcount.bayes.expert"), name)
         raise AttributeError(f"module 'softcount.priors' has no attribute {name!r}")

@@ -14,7 +14,7 @@ from softcount.priors.predictive import Belief, NegativeBinomial, counts_of, log
 
 
 class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
-    r"""Gamma distribution of a Poisson rate, worth `rate` prior rows with a total of `shape`.
+    r"""Gamma distribution of a Poisson rate, equivalent to `rate` prior rows whose counts sum to `shape`.
 
     .. math:: p(\lambda) = \frac{b^a}{\Gamma(a)} \lambda^{a - 1} e^{-b \lambda}
 

@@ -18,7 +18,7 @@ def quantile_points(q: ArrayLike) -> np.ndarray:
     """Check that probabilities are between 0 and 1."""
     points = np.asarray(q, dtype=float)
     if not np.all((points >= 0) & (points <= 1)):
-        raise DataError(f"A quantile is asked at {q!r}. Quantiles are asked at probabilities from 0 to 1.")
+        raise DataError(f"A quantile is asked at {q!r}. A quantile needs a probability from 0 to 1.")
     return points
 
 

@@ -262,7 +262,7 @@ def add_reasons(
     page.heading(f"{row.title or f'Row {line[ours[ROW]]}'}: {chosen}{compared}")
     total = line[ours[TOTAL]]
     if row.probability is not None:
-        how = " (calibrated, which log-odds are not)" if calibrated else ""
+        how = " (calibrated; log-odds are not calibrated)" if calibrated else ""
         # A probability that only rounding has made 1 is not quite that: 0 nats are no comparison, infinite ones exact.
         most = CERTAIN if 0 < total < float("inf") else 1.0
         page.line(f"probability of {chosen}: {format_share(min(row.probability, most))}{how}")

@@ -449,7 +449,8 @@ def _add_rows(page: Page, view: View) -> None:
     if not view.full:
         _add_sorting(page, view, rows.name, rows.sorting)
     if rows.sorting.anomalies:
-        page.heading("Rows that fit worst (score: nats of log-density below the usual)", 2 if view.full else 1)
+        title = "Rows that fit worst (score: nats of log-density below the expected value)"
+        page.heading(title, 2 if view.full else 1)
         add_anomalies(page, rows.sorting.anomalies, view.names, rows.files)
 
 

@@ -30,7 +30,7 @@ def comparison_page(found: Any, target: str, plot: str | None = None) -> Page:
     page.line("seconds: a fit and its predictions; size: the saved model, if Softcount made it")
     whole = [f"{scores.name} {format_number(scores.joint)}" for scores in found.scores if scores.joint is not None]
     if len(whole) > 1:
-        page.line(f"log-loss of whole rows, for models that have a density of them: {', '.join(whole)}")
+        page.line(f"log-loss of complete rows, for models with a density of rows: {', '.join(whole)}")
     for name, why in found.failed.items():
         page.line(f"not tried: {name} ({why})")
     page.line(*found.notes)

@@ -321,6 +321,6 @@ def anomalies_record(found: Sequence[Anomaly]) -> list[dict[str, Any]]:
 
 def anomalies_page(found: Sequence[Anomaly], files: Sequence[str]) -> Page:
     page = Page()
-    page.heading("Rows that fit worst (score: nats less likely than is usual for what they show)")
+    page.heading("Rows that fit worst (score: nats of log-probability below the expected value)")
     add_anomalies(page, found, None, files)
     return page

@@ -287,9 +287,9 @@ def add_drift(page: Page, before: TableSummary | None, now: TableSummary, data: 
     found = find_drift(before, now)
     real = [x for x in found if x.moved > x.chance]
     if not real:
-        page.line("no column differs more than two samples of one table would")
+        page.line("no column differs by more than chance")
         return
-    page.line(f"{format_count(len(real), 'column')} of {len(found)} differ more than two samples of one table would")
+    page.line(f"{format_count(len(real), 'column')} of {len(found)} differ by more than chance")
     shown = found[:REPORT_BARS]
     tones = ["minus" if x.moved > x.chance else "muted" for x in shown]
     texts = [format_share(x.moved) + ("" if x.moved > x.chance else " (chance)") for x in shown]

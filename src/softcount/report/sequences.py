@@ -242,7 +242,7 @@ def _symbol_namer(chain: Any, redaction: Redaction) -> Callable[[Any], str]:
 
 
 def add_odd_steps(page: Page, odd: pa.Table) -> None:
-    page.heading("Steps that fit worst (nats less likely than is usual)")
+    page.heading("Steps that fit worst (nats of log-probability below the expected value)")
     lines = [
         [
             str(line["sequence"]), str(line["step"]), format_number(line["score"]),

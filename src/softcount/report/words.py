@@ -194,7 +194,7 @@ def add_documents(page: Page, found: Iterable[ShownDocument], names: Sequence[st
         predicted, why = describe_prediction(shown.row, names)
         page.heading(f"Row {shown.row.row + 1}, {key_text(shown.words.key)}: {predicted}", level=2)
         passages = _find_passage(shown.words, shown.text, names)
-        page.line(why, *passages, *([] if passages else ["the model knows no word of it"]))
+        page.line(why, *passages, *([] if passages else ["the model knows none of its words"]))
 
 
 def _find_passage(found: DocumentWords, document: str | None, names: Sequence[str]) -> list[Passage]:

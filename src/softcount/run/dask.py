@@ -152,4 +152,4 @@ def client_of(engine: Any) -> Any:
     try:
         return library.get_client()
     except ValueError:
-        raise DataError("a frame of Dask's needs a client: from distributed import Client; Client()") from None
+        raise DataError("a Dask DataFrame needs a client: from distributed import Client; Client()") from None

@@ -412,7 +412,7 @@ class RemoteRows(Rows):
     @property
     def here(self) -> Sequence[Any]:
         raise DataError(
-            f"what was asked needs every row on one machine, and these are on {self.engine.name}. Leave the engine out."
+            f"this method needs all rows on one machine, and these are on {self.engine.name}. Leave the engine out."
         )
 
     def each(self, step: Step) -> Iterator[Any]:

@@ -144,7 +144,7 @@ def _sort_rows(
     """Return the rows in the order of their steps, and notes on it. Removes the column `sort_by` from `columns`."""
     if sort_by is None:
         return np.argsort(places, kind="stable"), (
-            f"no sort_by column: rows of one {sequence!r} are steps as they stand",
+            f"no sort_by column: rows of one {sequence!r} are steps in the order of the table",
         )
     when, notes = _times(sort_by, columns.pop(sort_by), words)
     rows = np.lexsort((when, places))
@@ -233,8 +233,8 @@ def _steps_of(at: int, sequence: Any) -> Any:
     single = isinstance(sequence, str | bytes | Mapping) or not hasattr(sequence, "__len__")
     if single or getattr(sequence, "ndim", 1) == 0:
         raise DataError(
-            f"a list of sequences is wanted, but item {at} is {wording.cell(sequence)}. Put one sequence into a list "
-            "of its own: [sequence]."
+            f"a list of sequences is wanted, but item {at} is {wording.cell(sequence)}. Put a single sequence into "
+            f"a list: [sequence]."
         )
     plain = isinstance(sequence, np.ndarray | list | tuple) or (
         frames.is_frame(sequence) and hasattr(sequence, "columns")

@@ -103,7 +103,7 @@ class Room:
 
     def take(self, scope: Any, size: int, refuse: bool = True) -> None:
         if refuse and self.held + size > self.most:
-            raise Refused(503, "the server holds as much as it can of other requests. Ask again in a moment.")
+            raise Refused(503, "the server is busy with other requests. Ask again in a moment.")
         self.held += size
         scope["held"] = scope.get("held", 0) + size
 

@@ -45,7 +45,7 @@ class ServedModel(ABC):
 
     def explain(self, request: InferRequest, runner: Runner) -> InferResponse:
         """The reasons for the predictions."""
-        raise Refused(400, "k-means has no reasons to give, only answers.")
+        raise Refused(400, "k-means has no explanations, only predictions.")
 
     def refuse_large(self, request: InferRequest) -> None:
         """Raise an error if the rows have too many cells as the model reads them, or as it answers."""
@@ -205,11 +205,14 @@ def open_served(path: str) -> ServedModel:
     fitted = fitted_table(estimator)
     if fitted is None:
         raise ModelFileError(
-            f"{path}: a {type(estimator).__name__}, which is not served. Served are models of classes (NaiveBayes, "
+            f"{path}: a {type(estimator).__name__}, which is not served. The server supports models of classes "
+            f"(NaiveBayes, "
             f"Classifier, mixtures, networks with a class) and k-means.\n  Use it in Python: softcount.load({path!r})"
         )
     if fitted.bag:
-        raise ModelFileError(f"{path}: fitted on a sparse matrix, whose columns have no names to be sent by.")
+        raise ModelFileError(
+            f"{path}: fitted on a sparse matrix, whose columns have no names, so requests cannot name them."
+        )
     if not fitted.names:
         raise ModelFileError(f"{path}: a network that was learned without a class. {learn_class()}")
     return ServedClasses(fitted)

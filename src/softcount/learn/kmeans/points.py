@@ -77,8 +77,8 @@ class Frame(Struct, frozen=True):
                 row, place = (int(at) for at in np.argwhere(np.abs(X / 2 - self.anchor / 2) > limit / 2)[0])
                 cell = X[row, place]
             raise DataError(
-                f"{named(place)}, row {row + 1} holds {cell}: so far from the rows that the centres are of that no "
-                "centre is nearer than another. Leave the row out."
+                f"{named(place)}, row {row + 1} holds {cell}: so far from the rows of the fit that all centres are "
+                f"equally near. Leave the row out."
             )
         inside = self.anchor * self.scale
         with np.errstate(over="ignore"):  # whether numbers of this type would round the anchor or the scale
@@ -172,8 +172,8 @@ def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -
             "or use GaussianMixture or Mixture, which accept missing cells."
         )
     return DataError(
-        f"{named(key)}, row {row + 1} holds {cell}, which is at no distance from anything. "
-        "Put a finite number there, or leave the row out."
+        f"{named(key)}, row {row + 1} holds {cell}, which has no finite distance from a centre. Put a finite number "
+        f"there, or leave the row out."
     )
 
 
