@@ -31,7 +31,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.files.atomic import Path, atomic_writer
 from softcount.files.codec import Arrays, Document, decode, from_json, require, show, to_json
 
-FORMAT = 9
+FORMAT = 10
 """The format of model files that this version writes, and the only one that it reads."""
 TYPES = ("<f8", "<i8", "<i4", "|u1", "|b1")
 """Allowed array types, in addition to text of fixed width."""
