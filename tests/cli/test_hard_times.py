@@ -180,7 +180,7 @@ def told(*_):
     if next(steps) == 40:
         os.kill(os.getpid(), getattr(signal, os.environ["ENDS_BY"]))
 
-fit.starts_told = lambda *_: told
+fit.report_starts = lambda *_: told
 softcount.cli.main()
 """
 

@@ -263,7 +263,7 @@ def test_words_of_another_pattern_are_those_of_the_regular_expression(pattern):
 def test_a_pattern_with_two_groups_is_refused():
     with pytest.raises(DataError, match="2 groups"):
         Reading(pattern=r"(\w)(\w)")
-    with pytest.raises(DataError, match="no regular expression"):
+    with pytest.raises(DataError, match="is not a regular expression"):
         Reading(pattern=r"(")
 
 
