@@ -309,7 +309,7 @@ def test_a_joint_answer_about_a_number_is_refused(mixed):
         mixed.explain(TABLE, "x")
     with pytest.raises(DataError, match="has no table of levels"):
         mixed.table("x")
-    with pytest.raises(DataError, match="tables of levels only"):
+    with pytest.raises(DataError, match="tables of categories only"):
         mixed.write("never.bif")
 
 

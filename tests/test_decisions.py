@@ -229,7 +229,7 @@ BAD = {
     "a threshold of no class": ({"threshold": {"pear": 0.2}}, "threshold: there is no class 'pear'"),
     "a threshold above one": ({"threshold": {"apple": 1.2}}, "a number from 0 to 1"),
     "a threshold without a class": ({"threshold": 0.3}, "one class and its probability"),
-    "both costs and a threshold": ({"costs": [[0, 1], [1, 0]], "threshold": {"apple": 0.2}}, "Give one"),
+    "both costs and a threshold": ({"costs": [[0, 1], [1, 0]], "threshold": {"apple": 0.2}}, "Give only one"),
 }
 
 
@@ -250,12 +250,12 @@ def test_one_class_is_always_decided_for():
     model = sc.NaiveBayes().fit(COLOUR[:10], FRUIT[:10])
     assert model.predict(NEW, costs=[[0.0]], class_prior=[1.0]).tolist() == ["apple", "apple"]
     assert model.predict(NEW, class_prior="estimate").tolist() == ["apple", "apple"]
-    with pytest.raises(sc.DataError, match="two classes or more"):
+    with pytest.raises(sc.DataError, match="at least two classes"):
         model.choose_threshold(COLOUR[:10], FRUIT[:10], "apple", recall=0.5)
 
 
 def test_thresholds_that_cannot_be_are_refused(fruit):
-    with pytest.raises(sc.DataError, match="one of them"):
+    with pytest.raises(sc.DataError, match="either precision or recall"):
         fruit.choose_threshold(COLOUR, FRUIT, "apple")
     with pytest.raises(sc.DataError, match="precision is a number above 0"):
         fruit.choose_threshold(COLOUR, FRUIT, "apple", precision=90)

@@ -201,8 +201,8 @@ def other_tables():
     fewer = {key: column[:-1] for key, column in table.items()}
     return {
         "60 and 59 rows": [fit, sc.Mixture(1).fit(fewer)],
-        "column 'x' adds up to other totals": [fit, sc.Mixture(2, n_init=1).fit(table | {"x": table["x"] + 1})],
-        "column 'c' adds up to other totals": [fit, sc.Mixture(1).fit(table | {"c": ["a"] * 30 + ["b"] * 30})],
+        "column 'x' has other totals": [fit, sc.Mixture(2, n_init=1).fit(table | {"x": table["x"] + 1})],
+        "column 'c' has other totals": [fit, sc.Mixture(1).fit(table | {"c": ["a"] * 30 + ["b"] * 30})],
         "column 'd' is in model 1 only": [fit, sc.Mixture(1).fit({key: table[key] for key in "xc"})],
         "model 1 knows classes": [sc.NaiveBayes().fit(table, y), fit],
         "their classes are a, b and p, q": [
@@ -222,7 +222,7 @@ def test_what_cannot_be_averaged_is_refused_in_a_line():
     plain, tree = sc.NaiveBayes().fit(table, y), sc.BayesNet.tan(table, y)
     for asked, line in (
         (lambda: sc.average([]), "nothing to average"),
-        (lambda: sc.average([sc.Mixture(2)]), "model 1 is no fitted"),
+        (lambda: sc.average([sc.Mixture(2)]), "model 1 is not a fitted"),
         (lambda: sc.average([plain], by="luck"), "by='luck' is not known"),
         (lambda: sc.average([plain]), "learned in one pass.*Give them too"),
         (lambda: sc.average([plain], X=table), "Give them too"),

@@ -254,7 +254,7 @@ def test_a_sparse_table_is_a_text_without_words():
     assert model.ensemble_.log_loss < model.ensemble_.plain
     odds = np.abs(np.diff(model.predict_log_proba(X), axis=1))[:, 0]
     assert np.abs(contributions(model.explain(X)).to_pandas().sum(axis=1) - odds).max() < 1e-9
-    with pytest.raises(DataError, match="of a sparse table"):
+    with pytest.raises(DataError, match="on a sparse table"):
         model.to_sql()
 
 

@@ -81,8 +81,8 @@ def test_a_column_of_sequences_is_declared(folder: Path, tmp_path: Path) -> None
 
 UNREADABLE = {
     "not a Markov chain": ["generate", "table.sc"],
-    "'q' is no symbol": ["generate", "names.sc", "--start", "q"],
-    "was never met": ["predict", "names.sc", "lines.txt", "--steps", "characters"],
+    "'q' is not a symbol": ["generate", "names.sc", "--start", "q"],
+    "did not occur": ["predict", "names.sc", "lines.txt", "--steps", "characters"],
     "markov:2": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=markov:pages,3,4"],
     "'pages' is not known": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=markov:pages"],
     "takes no suffix": ["fit", "visits.csv", "--target", "bought", "--kind", "clicks=categorical:3"],

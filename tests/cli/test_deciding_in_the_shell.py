@@ -141,11 +141,11 @@ BAD = {
 }
 ONLY = {
     "predict": {
-        "costs beside a threshold": (("--cost", "well,ill, a=b=2", "--threshold", "well=0.1"), 2, "give one"),
+        "costs beside a threshold": (("--cost", "well,ill, a=b=2", "--threshold", "well=0.1"), 2, "give only one"),
         "a threshold beyond one": (("--threshold", "well=3"), 3, "from 0 to 1"),
     },
     "evaluate": {
-        "both rates": (("--precision", "well=0.9", "--recall", "well=0.9"), 2, "give one"),
+        "both rates": (("--precision", "well=0.9", "--recall", "well=0.9"), 2, "give only one"),
         "a rate beyond one": (("--recall", "well=90"), 3, "above 0 and up to 1"),
         "a target that is not there": (("--target", "stat"), 3, "Did you mean 'state'?"),
         "weights that are not there": (("--weight", "w"), 3, "has no column 'w'"),

@@ -297,11 +297,11 @@ def test_each_step_is_explained() -> None:
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "a symbol never seen": (
         lambda: MarkovChain().fit(["abab"]).score_samples(["aab", "abz"]),
-        "sequence 2, step 3: 'z' was never met",
+        "sequence 2, step 3: 'z' did not occur",
     ),
     "a symbol that is none": (
         lambda: MarkovChain(symbols=["a", "b"]).fit(["ab", "abq"]),
-        "sequence 2, step 3: 'q' is none of the `symbols`",
+        "sequence 2, step 3: 'q' is not one of the `symbols`",
     ),
     "an order longer than all": (lambda: MarkovChain(4).fit(["ab", "abc"]), "order=4.*sequence 2, the longest, has 3"),
     "an order beyond digits": (lambda: MarkovChain(40).fit([text(100)]), "order=40 is too long for 5 symbols"),
@@ -318,7 +318,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         "differ in order",
     ),
     "a start that is no symbol": (lambda: MarkovChain().fit(["abab"]).sample(start="ax"), "start, step 2: 'x'"),
-    "a symbol to hit that is none": (lambda: MarkovChain().fit(["abab"]).hitting_times("z"), "'z' is no symbol"),
+    "a symbol to hit that is none": (lambda: MarkovChain().fit(["abab"]).hitting_times("z"), "'z' is not a symbol"),
     "too many states": (lambda: MarkovChain(8, 1.0).fit([text(300)]).stationary(), "too many to compute"),
     "a prior of another length": (
         lambda: MarkovChain(prior=sc.priors.Dirichlet([1.0, 2.0, 3.0])).fit(["abab"]),

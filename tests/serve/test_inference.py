@@ -66,7 +66,7 @@ def test_reasons_are_those_of_the_library(app, paths, name):
 
 def test_k_means_gives_no_reasons(app):
     response = infer(app, "named", body(tensor("x", [1.0]), tensor("y", [1.0])), "explain")
-    assert response.status_code == 400 and "no reasons" in response.json()["error"]
+    assert response.status_code == 400 and "no explanations" in response.json()["error"]
 
 
 def test_null_is_missing_and_what_is_not_sent_or_not_known_is_said(app, paths):

@@ -176,8 +176,8 @@ With --net the model is a Bayesian network of the columns, of hidden nodes, and 
 children are discretised. Only the edges of a network file are used.
 
 With --states a hidden Markov model is learned from sequences: from a long table with a row for each step
-(--sequence, --sort-by), or from text (--steps). Without it, a Markov chain is learned. With --weight a sequence counts
-that many times; with --target the states of some steps are known.
+(--sequence, --sort-by), or from text (--steps). Without it, a Markov chain is learned. With --weight a sequence of
+weight 2 counts twice; with --target the states of some steps are known.
 
 Ctrl-C during a search for classes saves the best model so far and ends with exit code 130; a second Ctrl-C stops
 immediately. SIGTERM does the same."""
@@ -343,7 +343,7 @@ A network, which may also be a network file (.bif, gzipped or not), predicts any
 category with its probabilities, or the expected value of a number."""
 
 IMPUTE = """
-Fill the missing cells of DATA by what MODEL expects there.
+Fill the missing cells of DATA with the values that MODEL expects.
 
 Examples:
   softcount impute cars.sc cars.csv -o whole.csv

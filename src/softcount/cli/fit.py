@@ -317,7 +317,7 @@ def text_kinds(settings: Mapping[str, Any], table: Table) -> dict[Any, Any]:
     found = {key: table.schema[key].why for key in table.schema.texts}
     if not found:
         option = next(iter(settings)).replace("_", "-").replace("model", "text")
-        raise DataError(f"--{option} is for columns of text, but there is none. Declare one: --kind COL=text")
+        raise DataError(f"--{option} is for columns of text, but the table has none. Declare one: --kind COL=text")
     table.source.whys = found  # the reason why each is text stays, although it is declared from now on
     return dict.fromkeys(found, Text(**settings))
 

@@ -34,8 +34,8 @@ read_network = lazy_function("softcount.files.bif", "read_network")
 NETWORK_FILES = (".bif", ".xmlbif", ".bifxml", ".xml")
 """Endings of network files, also with .gz after them; XML is refused by an error that names BIF."""
 NO_COMMAND = {
-    "density": ("a density, which no command reads", ".score_samples(x)"),
-    "average": ("an average of models, which no command reads", ".predict_proba(X)"),
+    "density": ("a density, which the command line cannot read", ".score_samples(x)"),
+    "average": ("an average of models, which the command line cannot read", ".predict_proba(X)"),
     "chain": ("a model of sequences, which this command does not read", ""),
 }
 """Models that commands refuse, by their entry in the file, and how to use them in Python."""

@@ -316,7 +316,7 @@ class DecisionRequest(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.cost and self.threshold is not None:
-            raise click.UsageError("--cost and --threshold each decide by themselves: give one of them")
+            raise click.UsageError("--cost and --threshold are two rules for the same decision: give only one of them")
         if len(self.class_prior) > 1 and any(text in PRIOR_WORDS for text in self.class_prior):
             raise click.UsageError("--class-prior is shares, or one word: uniform, estimate")
 

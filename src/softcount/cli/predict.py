@@ -199,7 +199,7 @@ class Judgement(Struct, frozen=True):
 
 def evaluate(request: Request) -> None:
     if request.precision is not None and request.recall is not None:
-        raise click.UsageError("--precision and --recall each choose a threshold: give one of them")
+        raise click.UsageError("--precision and --recall both choose the threshold: give only one of them")
     fitted = models.open_model(request.model)
     net = models.is_network(fitted)
     if not net and fitted.classes is None:

@@ -207,7 +207,8 @@ def make_member(name: str, model: Any) -> AverageMember:
     kind = MEMBERS.get(type(getattr(model, "fitted_", None)))
     if kind is None:
         raise DataError(
-            f"{name} is no fitted NaiveBayes, Mixture, GaussianMixture or BayesNet. Only these models can be averaged."
+            f"{name} is not a fitted NaiveBayes, Mixture, GaussianMixture or BayesNet. Only these models can be "
+            f"averaged."
         )
     return kind(name, model)
 
@@ -231,7 +232,7 @@ def _find_difference(one: AverageMember, other: AverageMember, columns: bool) ->
         return f"their classes are {named[0]} and {named[1]}"
     ours, theirs = one.totals(), other.totals()
     differs = (key for key in ours if key in theirs and not _agree(ours[key], theirs[key]))
-    return next((f"column {str(key)!r} adds up to other totals" for key in differs), "")
+    return next((f"column {str(key)!r} has other totals" for key in differs), "")
 
 
 def _agree(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:

@@ -645,7 +645,7 @@ def _keep_frequent_classes(
     if len(kept) < 2:
         one = f"only {names[kept[0]]!r} has" if len(kept) else "no class has"
         raise DataError(
-            f"{one} {folds} rows or more, one for every fold: there are no two classes to tell apart in each. "
+            f"{one} {folds} rows or more, one for every fold: otherwise a fold would not have two classes. "
             f"Rows by class: {', '.join(f'{name} ({count})' for name, count in zip(names, rows, strict=True))}."
         )
     notes = [f"classes with fewer rows than the {folds} folds are left out: {', '.join(rare)}."] if rare else []

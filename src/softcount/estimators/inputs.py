@@ -442,7 +442,7 @@ def _read_missing_documents(X: Any, wanted: Key) -> DocumentTable | None:
         texts |= isinstance(cell, str)
         if not isinstance(cell, str) and not frames.is_missing(cell):
             raise DataError(
-                f"document {row} is {cell!r:.40} ({type(cell).__name__}), which is no text. "
-                "Documents are strings, None where one is missing."
+                f"document {row} is {cell!r:.40} ({type(cell).__name__}), which is not text. Documents are strings; "
+                f"None is a missing document."
             )
     return None if texts else DocumentTable({wanted: pa.nulls(len(X), pa.large_string())})

@@ -77,7 +77,7 @@ class CodedSequences(Struct, frozen=True, eq=False):
         if symbols is not None:
             known = set(symbols)
             other = [place for place, symbol in enumerate(found.symbols, start=1) if symbol not in known]
-            found._refuse_codes(np.isin(found.codes, other), "is none of the `symbols` given")
+            found._refuse_codes(np.isin(found.codes, other), "is not one of the `symbols` given")
         return found
 
     @classmethod
@@ -504,7 +504,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         if self.order == "variable":
             kept = sum(len(level.contexts) for level in self.predictions_.levels)
             notes.append(f"{kept:,} contexts are distinguished, of up to {self.predictions_.order} steps")
-        return [*notes, f"transitions that were met: {self.shape_.describe()}"]
+        return [*notes, f"observed transitions: {self.shape_.describe()}"]
 
     symbols_: list[Any] = attribute(
         lambda schema: list(schema.used[0].levels), "Symbols of the alphabet, in order.", "schema_"
@@ -602,7 +602,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         1.333
         """
         if to not in self.next_symbols_:
-            raise DataError(f"{to!r} is no symbol of the chain. Its symbols are {self.next_symbols_[:8]}.")
+            raise DataError(f"{to!r} is not a symbol of the chain. Its symbols are {self.next_symbols_[:8]}.")
         states, square = self._chain.transitions()
         is_end = self.ends and to == self.end_
         digit = 0 if is_end else self.symbols_.index(to) + 1
@@ -651,7 +651,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
             length = LONGEST_DRAWN if self.ends else 100
         for step, symbol in enumerate([] if start is None else list(start), start=1):
             if symbol not in symbols:
-                raise DataError(f"start, step {step}: {symbol!r} is no symbol of the chain.")
+                raise DataError(f"start, step {step}: {symbol!r} is not a symbol of the chain.")
             begin.append(symbols.index(symbol) + 1)
         rng = inputs.make_generator(random_state)
         drawn = chain.sample(begin, [check_whole("length", length, 1)] * n_samples, rng)

@@ -175,7 +175,7 @@ def missing_words(given: Any) -> tuple[str, ...]:
     from softcount.table.schema import with_usual
 
     if given is not None and not isinstance(given, Iterable):
-        raise DataError(f"missing is a list of cells that mean missing, besides the usual ones, not {given!r}.")
+        raise DataError(f"missing is a list of cells that mean missing, in addition to the usual ones, not {given!r}.")
     return with_usual(() if given is None else given)
 
 

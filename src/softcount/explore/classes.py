@@ -29,11 +29,11 @@ def classes_document(model: Fitted, given: TableSummary | None = None) -> Docume
     """
     if not model.scorer.has_ranges:
         raise DataError(
-            "this model predicts by logistic regression, which gives sets and ranges no probability. "
-            "Explore the naive Bayes that the weights were learned on."
+            "this model predicts by logistic regression, so sets and ranges have no probability. Explore the naive "
+            "Bayes model that the weights were learned from."
         )
     if model.bag:
-        raise DataError("the model is of one sparse block of counts, whose columns cannot be asked for.")
+        raise DataError("the model is of one sparse block of counts, whose columns cannot be queried one by one.")
     names, leaves = labels_in(model), model.model.leaves
     scorer = model.scorer
     columns: list[Document] = []

@@ -111,7 +111,7 @@ def _node(model: FittedNet, new: int, key: Key, names: Any) -> Document:
 def _tree(model: FittedNet, more: list[tuple[int, ...]]) -> JunctionTree:
     net = model.net
     if not net.sizes:
-        raise DataError("the network has no node with levels, so there is nothing for the page to ask by clicks.")
+        raise DataError("the network has no node with levels, so the page has nothing to click on.")
     scopes = [*net.discrete.families, *(scope for scope in more if scope)]
     try:
         return JunctionTree.build(net.sizes, scopes, ROOM, net.discrete.names)

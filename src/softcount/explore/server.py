@@ -71,7 +71,7 @@ class PageHandler(BaseHTTPRequestHandler):
         if self.path != "/predict" or self.server.predict is None:
             self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
         elif not length.isdecimal():
-            self._refuse(HTTPStatus.LENGTH_REQUIRED, "a question says how long it is")
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "a request must state its length")
         elif int(length) > LONGEST:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question has at most {LONGEST:,} bytes")
         else:
@@ -81,12 +81,12 @@ class PageHandler(BaseHTTPRequestHandler):
         try:
             question = json.loads(body)
             if not isinstance(question, dict):
-                raise ValueError("a question is an object")
+                raise ValueError("a request must be a JSON object")
             found = predict(question)
         except SoftcountError as error:
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
         except (ValueError, TypeError, KeyError, RecursionError):
-            self._refuse(HTTPStatus.BAD_REQUEST, "no question that this page asks")
+            self._refuse(HTTPStatus.BAD_REQUEST, "this page does not send such requests")
         else:
             self._answer(HTTPStatus.OK, "application/json", json.dumps(found).encode())
 

@@ -182,9 +182,10 @@ class Cut(BinnedCounts, Struct, frozen=True):
 
     Notes
     -----
-    Statistics are counts at points, and the cut points are chosen from them. So the cut points of a fold depend on the
-    other folds alone. Within an interval of 'modl' or 'mdl', numbers are distributed as in all classes together: the
-    bins of `probability` and `edges` are finer than the intervals, and `interval` is the interval of each bin.
+    Statistics are counts at points, and the cut points are chosen from them. In cross-validation, the cut points are
+    chosen without the rows of the held-out fold. Within an interval of 'modl' or 'mdl', numbers are distributed as in
+    all classes together: the bins of `probability` and `edges` are finer than the intervals, and `interval` is the
+    interval of each bin.
 
     References
     ----------

@@ -352,13 +352,13 @@ def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]
             require(sound, f"its {part} does not make sense: it holds {array.dtype}, not float64.")
         for at, place in enumerate(places):
             known = 0 <= place < len(keys) and keys[place] not in found
-            require(known, f"column number {place!r} is there twice, or it is not.")
+            require(known, f"column number {place!r} is listed twice, or is missing.")
             own: dict[str, Arrays] = {section: {} for section in SECTIONS}
             for (section, part), array in whole.items():
                 own[section][part] = array[at, ...]
             found[keys[place]] = own
     for key in keys:
-        require(found.get(key, {}).get("hyper"), f"the hyper of column {key!r} is not there.")
+        require(found.get(key, {}).get("hyper"), f"the prior parameters of column {key!r} are missing.")
     return {key: found[key] for key in keys}
 
 

@@ -566,7 +566,9 @@ def read_given_rows(model: Fitted, given: Given) -> RowsGiven:
     allowed = {key: find_allowed_levels(model, key, conditions[key]) for key in spread}
     count = prod(map(len, allowed.values()))
     if count > MOST_ROWS:
-        raise DataError(f"what is given can be met in {count:,} ways, at most {MOST_ROWS:,} are tried. Give less.")
+        raise DataError(
+            f"what is given can be met in {count:,} ways, but at most {MOST_ROWS:,} are tried. Give fewer conditions."
+        )
     rows = list(product(*allowed.values()))
     chunk = model.single(sure, {key: [row[place] for row in rows] for place, key in enumerate(allowed)})
     if spread:

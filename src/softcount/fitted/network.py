@@ -450,7 +450,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
             if key in table.outside:
                 spec = table.schema[key]
                 raise DataError(
-                    f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} says nothing of it."
+                    f"node {key!r} is {spec.kind} ({spec.why}), so {wording.cell(value)} is not evidence about it."
                 )
         ready = self.net.prepare(chunk)
         found = ready.codes.copy()

@@ -148,8 +148,8 @@ def note_search(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
         warn(note)
     if found.spiked and not found.degenerate:
         notes.append(
-            f"{found.spiked} of {found.tried} starts ended in a class narrower than its columns resolve, "
-            "or with too few rows, and were discarded."
+            f"{found.spiked} of {found.tried} starts were discarded: they ended with a class that has too few rows, "
+            f"or is narrower than the rounding of its columns."
         )
     return notes
 
@@ -346,7 +346,8 @@ class Task(Struct, frozen=True, eq=False):
             return params
         which = ", ".join(str(g) for g in np.flatnonzero(same))
         notes.append(
-            f"init: classes {which} start as copies of others, which EM cannot separate; they were changed slightly."
+            f"init: classes {which} are initial copies of other classes, which EM cannot separate; they were "
+            f"changed slightly."
         )
         rng = np.random.default_rng(self._entropy or 0)
         moved = {leaf.key: initialise.perturb(leaf.family, params[leaf.key], same, rng) for leaf in self.model.leaves}
@@ -356,7 +357,7 @@ class Task(Struct, frozen=True, eq=False):
         model, init = self.model, self.starts.init
         if isinstance(init, Learned):
             if not {leaf.key for leaf in init.model.leaves} & {leaf.key for leaf in model.leaves}:
-                raise DataError("init: the model to start from has no column or block of columns that this one has.")
+                raise DataError("init: the initial model has no column or block of columns in common with this one.")
             return model.nodes.estimate(model.nodes.stacked(align_counts(init, model, None)), imagined)
         if isinstance(init, Mapping):
             return initialise.given_params(model, init)

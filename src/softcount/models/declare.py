@@ -374,7 +374,7 @@ class DeclaredNet(Struct, frozen=True):
                 notes.append(f"column {key!r} is discretised into {len(found[key]) + 1} intervals {how}.")
             else:
                 remedy = "" if given is not None else f" Cut it anyway: {remedies.of_column('cut', key, 5)}."
-                notes.append(f"column {key!r} is one level, which says nothing: no cut is found {how}.{remedy}")
+                notes.append(f"column {key!r} has one interval and no information: no cut was found {how}.{remedy}")
         return found
 
 

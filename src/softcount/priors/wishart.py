@@ -256,8 +256,10 @@ def _of_block(values: ArrayLike, weights: Given, size: int) -> tuple[np.ndarray,
     array = numbers("values", values)
     if array.ndim < 2 or array.shape[-1] != size:
         raise DataError(f"values have shape {array.shape}. Give rows x {size} columns.")
-    remedy = "A correlated block is updated with complete rows of finite numbers: fill the missing cell or leave "
-    "the row out."
+    remedy = (
+        "A correlated block is updated with complete rows of finite numbers: fill the missing cell or leave "
+        "the row out."
+    )
     require(np.isfinite(array), array, "a value", remedy, MATRIX)
     shares = np.ones(array.shape[:-1]) if weights is None else row_weights(weights, array.shape[:-1])
     together = np.broadcast_shapes(shares.shape, array.shape[:-1])

@@ -130,7 +130,10 @@ def _add_plane(
     axes = Axis(two[0], ends[0]), Axis(two[1], ends[1])
     chart = Chart("regions by the nearest centre", marks, *axes, called, height=230)
     lines = [(name, *map(redaction.number, line)) for name, line in zip(called, places.tolist(), strict=True)]
-    reading = "The two columns in which centres lie farthest apart; regions by the nearest centre in these two alone."
+    reading = (
+        "The two columns in which the centres differ most. A region holds the points whose nearest centre, in these "
+        "two columns, is the same."
+    )
     page.picture("Nearest centre", chart, make_grid(("cluster", *two), lines, None), reading, small=True)
 
 

@@ -149,6 +149,8 @@ def find_rows(fitted: Fitted, table: Table, threads: Threads, name: str, labels:
     summary = None if fitted.bag else summarise(table.chunks(threads.map), fitted.schema, before)
     findings = describe_rows(fitted, table.chunks(threads.map), threads, labels)
     if not findings.rows:
-        raise DataError(f"{name}: no rows, so there is nothing to report of it. Leave it out to see the model alone.")
+        raise DataError(
+            f"{name}: no rows, so there is nothing to report. Leave it out for a report on the model alone."
+        )
     sorting = sort_rows(fitted, table, threads) if fitted.classes is None else None
     return GivenRows(name, sorting, (), summary, findings, find_documents(fitted, table, findings.picked))

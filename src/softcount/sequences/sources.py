@@ -53,7 +53,7 @@ def long_table(
         weights = numbers(columns.pop(weight), words, weight, 0, padded=True)
         _refuse_missing(weight, np.isnan(weights))
     if not columns:
-        raise DataError("no column is left for the steps themselves besides those named.")
+        raise DataError("all columns are named for other purposes, so no column is left for the steps.")
     lengths = np.bincount(places, minlength=len(names)).astype(np.int64)
     if weights is not None:
         each, starts = weights[rows], borders_of(lengths)[:-1]
@@ -371,7 +371,7 @@ def _in_memory(data: Any, steps: str | None) -> Steps:
     if texts is not None and len(data):
         return _strings(texts[frames.TEXT], steps)
     if steps is not None:
-        raise DataError(f"steps={steps!r} is for text, but the data are no list of strings.")
+        raise DataError(f"steps={steps!r} is for text, but the data are not a list of strings.")
     column = data if isinstance(data, pa.Array | pa.ChunkedArray) else None
     if column is None and frames.is_frame(data) and not hasattr(data, "columns"):
         with suppress(pa.ArrowException, ValueError, TypeError):

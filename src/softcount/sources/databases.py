@@ -278,7 +278,8 @@ def _as_tuples(rows: Sequence[Any]) -> Sequence[Any]:
 def _plain_cursor(connection: Any) -> Any:
     if not hasattr(connection, "cursor"):
         raise DataError(
-            f"a {type(connection).__name__} is no connection to a database. Give what `connect` gives, a path to a "
+            f"a {type(connection).__name__} is not a connection to a database. Give a connection from `connect`, a "
+            f"path to a "
             "file of SQLite or DuckDB, or the address of a Postgres database."
         )
     return connection.cursor(**_tuple_rows(connection))
