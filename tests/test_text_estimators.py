@@ -390,7 +390,7 @@ def test_a_model_of_text_given_numbers():
         assert "reads text in column 'text', but X holds nothing but numbers" in refused(lambda X=X: model.predict(X))
     bag = sc.BagOfWords().fit_transform(DOCUMENTS)
     assert "nothing but numbers" in refused(lambda: model.predict(bag))
-    assert "document 2 is 2.5 (float), which is no text" in refused(lambda: model.predict(["money", 2.5]))
+    assert "document 2 is 2.5 (float), which is not text" in refused(lambda: model.predict(["money", 2.5]))
     for row in (pa.array([5]), pd.Series([5]), pl.Series([5]), np.array([5]), [5]):
         assert "document 1 is 5 (int)" in refused(lambda row=row: model.predict(row))
     assert "document 1 is 7 (int)" in refused(lambda: sc.NaiveBayes(kinds="text").fit([7, 8], [0, 1]))

@@ -63,7 +63,7 @@ def class_maps(X: Any, y: Any, shape: Sequence[int], contrast: bool = False) -> 
     try:
         rows = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
     except (TypeError, ValueError):
-        raise DataError("a map of means takes columns of numbers.") from None
+        raise DataError("a map of means needs numeric columns.") from None
     if rows.ndim != 2:
         raise DataError(f"a map takes rows of columns, not an array of {rows.ndim} dimensions. Flatten every picture.")
     shape = _check_shape(shape, rows.shape[1])

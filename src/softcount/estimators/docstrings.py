@@ -59,7 +59,7 @@ ARGUMENTS: Arguments = {
 """Parameters of methods that mean the same in every class, unless its `_arguments` declare them differently."""
 RESULTS = {
     "Self": "This estimator.",
-    "BestError": "With `error`, `standard_error` and `rows`.",
+    "BestError": "The estimate, with the attributes `error`, `standard_error` and `rows`.",
     "ExplorePage": '`save("explore.html")` writes it as one file that needs no server.',
     "Report": '`save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.',
 }

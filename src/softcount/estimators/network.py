@@ -131,7 +131,9 @@ class BayesNet(EmEstimator, TableEstimator):
     # -- learning
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the structure, unless it is given, and the tables; by EM if cells are missing or nodes hidden.
+        """Learn the structure, unless it is given, and the tables.
+
+        EM is used if cells are missing or nodes are hidden.
 
         Parameters
         ----------
