@@ -58,7 +58,7 @@ class LogNormalDensity(Density):
 
     def describe(self) -> list[str]:
         each = zip(self.typical(), np.exp(np.sqrt(self.params["variance"])), strict=True)
-        return [f"median {write_number(self.setting, m, f'{m:.4g}')}, x/÷ {s:.3g}" for m, s in each]
+        return [f"median {write_number(self.setting, m)}, x/÷ {s:.3g}" for m, s in each]
 
     def typical(self) -> list[Any]:
         return list(np.exp(self.params["mean"]).tolist())
