@@ -169,7 +169,10 @@ ARRAYS: dict[str, tuple[Change, str]] = {
     "a negative prior": (put("hyper/'colour'/alpha", lambda a: -a - 100), "prior of column 'colour'"),
     "a prior not known": (put("hyper/'colour'/alpha", lambda a: a * np.nan), "prior of column 'colour'"),
     "a prior of more levels": (put("hyper/'colour'/alpha", lambda a: np.ones(7)), "not make sense"),
-    "no prior": (lambda document, arrays: arrays.pop("hyper/'colour'/alpha"), "the prior parameters of column 'colour'"),
+    "no prior": (
+        lambda document, arrays: arrays.pop("hyper/'colour'/alpha"),
+        "the prior parameters of column 'colour'",
+    ),
 }
 DOCUMENTS: dict[str, tuple[Change, str]] = {
     "half a truth": (say(-0.5, "schema", "fields", 0, "wide"), "`bool`, got `float` - at `$.fields[0].wide`"),

@@ -15,7 +15,6 @@ from softcount.learn.prepare import Prepared, prepare, sizes, starved
 from softcount.learn.record import EMRun, Plan, Stop
 from softcount.learn.search import StartRun, best_run
 from softcount.models.base import Problem
-from softcount.models.coordinates import Coordinates
 from softcount.models.declare import priors_of, read_kinds
 from softcount.models.nodes import ROOT, Imagined, Params
 from softcount.run.local import Threads
@@ -32,24 +31,16 @@ def prepared(rows: np.ndarray, kinds: Any) -> Prepared:
 
 
 class Leap:
-    """Maps that lead a share of the way to where the next map leads anyway."""
+    """An extrapolation that leads a share of the way to where the next map leads anyway."""
 
-    ready = True
-
-    def __init__(self, problem: Problem, here: Params, mapped: Params, share: float) -> None:
-        chart = Coordinates(problem.model, problem.imagined)
-        point = chart.vector(here)
-        self.goal = chart.params(point + share * (chart.vector(mapped) - point), mapped)
-        self.kept: bool | None = None
-
-    def leap(self, like: Params) -> Params:
-        return self.goal
-
-    def taken(self) -> None:
-        self.kept = True
-
-    def refused(self) -> None:
+    def __init__(self, state: Converging, mapped: Params, share: float) -> None:
+        here, there = (state.coordinates.vector(params) for params in (state.params, mapped))
+        self.ready, self.ends = np.array([True]), (here + share * (there - here))[None]
+        self.longest, self.turns, self.moves, self.known = np.full(1, 4.0), [here], [here], [here]
         self.kept = False
+
+    def lengthen(self, sets: np.ndarray) -> None:
+        self.kept = True
 
 
 @pytest.mark.parametrize(("share", "kept"), [(0.02, False), (0.3, False), (1.0, True)])
@@ -65,10 +56,10 @@ def test_a_leap_that_gains_less_than_the_map_is_sure_to_is_refused(share: float,
     state.begin(problem.estimate(counts))
     mapped, before = problem.estimate(state.counts), state.height
     sure = problem.bound(state.counts, mapped) - problem.bound(state.counts, state.params)
-    maps: Any = Leap(problem, state.params, mapped, share)
-    state.maps = maps
-    assert state.seen(maps.goal)[1] > before  # it would not fall
-    assert state.leaped(mapped, sure) is kept and maps.kept is kept
+    leap: Any = Leap(state, mapped, share)
+    state.anderson = leap
+    assert state.seen(state.coordinates.params(leap.ends[0], mapped))[1] > before  # it would not fall
+    assert state.leaped(mapped, sure) is kept and leap.kept is kept and bool(leap.turns) is kept
     assert (state.height >= before + sure * (1 - 1e-9)) if kept else (state.trace == [before, before])
 
 

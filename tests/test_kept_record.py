@@ -93,7 +93,7 @@ def test_rows_that_come_later_take_the_record_with_them(tmp_path: Path) -> None:
     assert model.fitted_.record.table is None
     model.save(tmp_path / "m.sc")
     html = sc.load(tmp_path / "m.sc").report().html
-    assert "no summary of the training table" in html and "model.report(X, y)" in html
+    assert "No summary of the training table" in html and "model.report(X, y)" in html
 
 
 def test_rows_are_not_pickled_and_a_fit_does_not_look_at_them() -> None:

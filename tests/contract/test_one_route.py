@@ -17,7 +17,7 @@ from explained import contributions
 from softcount.families import HOWS, How, Params, Poisson, Setting
 from softcount.families.density import Density
 from softcount.families.normal import centred_form
-from softcount.fitted.answers import CLASS, drawn, fill_as_written, fills
+from softcount.fitted.answers import CLASS, draw_columns, fill_as_written, fills
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
@@ -67,7 +67,7 @@ def check_asked(model: Any, example: Example, rows: Any, logs: np.ndarray) -> No
         given = dict(zip(example.columns, row, strict=True))
         with np.errstate(divide="ignore"):
             same(np.log([*model.query(of=CLASS, given=given).values()]), own)
-        _, groups = drawn(model.fitted_, 50, given, np.random.default_rng(7))
+        _, groups = draw_columns(model.fitted_, 50, given, np.random.default_rng(7))
         chances = np.exp(own) / np.exp(own).sum()
         assert np.array_equal(groups, np.random.default_rng(7).choice(len(own), size=50, p=chances))
 
