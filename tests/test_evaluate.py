@@ -86,7 +86,7 @@ def test_lift_is_of_the_rarer_class_unless_said(model):
     assert len(table) == 4 and sum(table["of_class"].tolist()) == pytest.approx((Y == 0).sum())
     assert table["lift"][0] > 1.3
     assert sum(model.lift(X, Y, of=2)["of_class"].tolist()) == pytest.approx((Y == 2).sum())
-    with pytest.raises(sc.DataError, match=r"there are 3\. Say of which"):
+    with pytest.raises(sc.DataError, match=r"there are 3\. Name one"):
         model.lift(X, Y)
     with pytest.raises(sc.DataError, match="no class 7"):
         model.lift(X, Y, of=7)

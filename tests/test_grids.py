@@ -151,7 +151,7 @@ def test_a_grid_of_another_size_is_refused():
             images.class_maps(DIGITS[:20], DIGIT[:20], shape)
         with pytest.raises(sc.DataError, match=said):
             images.neighbourhood_accuracy(DIGITS[:20], DIGIT[:20], shape)
-    with pytest.raises(sc.DataError, match="columns of numbers"):
+    with pytest.raises(sc.DataError, match="needs numeric columns"):
         images.class_maps([["a", "b"]], ["u"], (2,))
     with pytest.raises(sc.DataError, match="3 dimensions"):
         images.class_maps(DIGITS[:20].reshape(20, 8, 8), DIGIT[:20], (8, 8))

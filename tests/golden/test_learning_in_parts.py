@@ -114,7 +114,7 @@ def test_a_level_with_fewer_rows_than_are_forgotten_is_refused():
 def test_a_new_class_in_a_later_batch_is_refused_by_name():
     frame, y = people()
     model = sc.NaiveBayes().partial_fit(frame[:30], np.zeros(30, dtype=int))
-    with pytest.raises(sc.DataError, match="class 1 was not there"):
+    with pytest.raises(sc.DataError, match="class 1 did not occur"):
         model.partial_fit(frame, y)
 
 

@@ -107,7 +107,7 @@ def test_cells_outside_the_table_are_refused() -> None:
 
     matrix = sparse.csr_matrix(np.ones((2, 3)))
     matrix.indices[1] = 7
-    with pytest.raises(DataError, match="3 columns has cells outside"):
+    with pytest.raises(DataError, match="3 columns has column indices outside"):
         SparseRows.of(matrix)
 
 

@@ -223,7 +223,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"t.csv is not a known database"):
         sc.read_sql("SELECT 1", tmp_path / "t.csv")
-    with pytest.raises(DataError, match="a dict is no connection"):
+    with pytest.raises(DataError, match="a dict is not a connection"):
         sc.read_sql("SELECT 1", {})
 
 
