@@ -360,5 +360,5 @@ def contrast_classes(columns: np.ndarray) -> np.ndarray:
 
 
 def contrast_first(columns: np.ndarray) -> np.ndarray:
-    """The same differences between classes; of two classes, the column of the first is zero."""
+    """Subtract the first of two columns from both; leave more columns as they are."""
     return columns - columns[:, :1] if columns.shape[1] == 2 else columns
