@@ -17,7 +17,7 @@ from softcount.estimators.naive_bayes import NaiveBayes
 from softcount.estimators.parameters import check_whole
 from softcount.evaluate.folds import FoldModels, fold_models
 from softcount.evaluate.ranking import FOLDS
-from softcount.learn.prepare import on_task
+from softcount.learn.known_classes import on_task
 from softcount.learn.record import Plan, retry_wider
 from softcount.report.maps import save_maps
 from softcount.run.local import Runner, Threads, total

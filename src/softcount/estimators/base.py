@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -16,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 import softcount
 from softcount.core.counts import Counts
 from softcount.core.lazy import LazyModule
-from softcount.errors import ParameterError, SoftcountError, warn
+from softcount.errors import DataError, ParameterError, SoftcountError, warn
 from softcount.estimators import inputs
 from softcount.estimators.docstrings import IGNORED, Arguments, document, document_methods
-from softcount.estimators.engines import needs_all_rows, row_by_row
+from softcount.estimators.engines import make_engine, needs_all_rows, row_by_row
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
-from softcount.estimators.parameters import PARAMETERS, Parameter, check_arguments, check_whole, missing_words, remedy
+from softcount.estimators.parameters import PARAMETERS, Parameter, check_arguments, check_whole, remedy
 from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import (
     Frame,
@@ -44,8 +45,10 @@ from softcount.models.nodes import Node
 from softcount.pictures.inline_html import boxed
 from softcount.run.local import Threads
 from softcount.run.progress import progress_on, report_starts
+from softcount.run.workers import WorkersEngine
+from softcount.sources.open_source import PartsSource
 from softcount.table import Contradiction, Table
-from softcount.table.schema import Key
+from softcount.table.schema import Key, with_usual
 
 if TYPE_CHECKING:
     from softcount.explore.page import ExplorePage
@@ -79,7 +82,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         document_methods(cls, vars(cls).get("_arguments", {}))
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
-        cls._refuse_unknown(named if cls._declared else ())
+        if named and cls._declared:
+            cls._refuse_unknown(named)
         made: Self = super().__new__(cls)
         return made
 
@@ -122,8 +126,20 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return vars(self)[self._learned]
 
     def _missing(self) -> tuple[str, ...]:
-        """The cells that mean missing: the usual ones, and those that `missing` adds."""
-        return missing_words(getattr(self, "missing", None))
+        """The cells that mean missing: the usual ones, and those that a parameter `missing` adds."""
+        given = getattr(self, "missing", None)
+        if given is not None and not isinstance(given, Iterable):
+            raise DataError(
+                f"missing is a list of cells that mean missing, in addition to the usual ones, not {given!r}."
+            )
+        return with_usual(() if given is None else given)
+
+    def _runner(self, table: Table) -> Threads | WorkersEngine:
+        """What runs the passes of a fit: threads of this process, or the engine that was given or that has the rows."""
+        engine, spill = getattr(self, "engine", None), getattr(self, "spill", None)
+        if engine is None and not isinstance(table.source, PartsSource):
+            return Threads(self.n_jobs, None if spill is None else os.fsdecode(spill))
+        return make_engine(engine, table.source)
 
     def _like_this(self, *attributes: str) -> Self:
         """An estimator with the same parameters and columns, without a model; further `attributes` are copied too."""
@@ -381,6 +397,14 @@ class TableEstimator(ModelEstimator):
     def schema_(self) -> Frame:
         """A line for each column: its kind and why, its distribution, and the number of categories."""
         return self._result(schema_table(self.fitted_))
+
+    def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
+        """Kinds that the user's families force on columns; one family for all forces it on every column."""
+        if declared.everything is None or hasattr(data, "tocsr"):
+            return inputs.read_kinds_of(data, target) | declared.forced
+        columns = inputs.list_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
+        further = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
+        return {key: declared.everything.reads for key in columns if key not in {target, *further}}
 
     def _read_rows(self, X: Any) -> Table:
         """The rows of X under the schema of the model."""

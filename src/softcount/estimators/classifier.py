@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from softcount.classify.aode import AodeSetting
 from softcount.classify.encode import EncodedColumns
@@ -16,12 +16,9 @@ from softcount.estimators.naive_bayes import ClassEstimator
 from softcount.estimators.parameters import Parameter, varied
 from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.evaluate.aode import AodePlan, aode_counts, merge_aode, rebase_aode, with_aode
-from softcount.evaluate.warnings import strong_pairs
-from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
 from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Plan
-from softcount.table import Table
 from softcount.table.schema import Key
 
 if TYPE_CHECKING:
@@ -88,9 +85,6 @@ class Classifier(ClassEstimator):
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         return ClassRequest(plan, classes=classes, ensemble=not parts, budget=self.budget)
-
-    def _measure(self, fitted: Fitted, table: Table) -> Fitted:
-        return replace(fitted, dependent=strong_pairs(fitted, reread(table, fitted.schema)))
 
     ensemble_: Ensemble | None = attribute(
         "scorer.ensemble", "Ensemble that predicts: its members and their weights. None if naive Bayes predicts alone."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import threading
 import warnings
@@ -17,7 +16,7 @@ from msgspec import Struct
 
 from softcount.errors import DataError, SoftcountError, warn
 from softcount.estimators.result_frames import arrow_table, as_arrow_type, as_type
-from softcount.run.local import Threads, one_blas_thread
+from softcount.run.local import one_blas_thread
 from softcount.run.workers import WorkersEngine
 from softcount.sources.frames import engine_holding, refuse_elsewhere
 from softcount.sources.open_source import PartsSource
@@ -25,12 +24,9 @@ from softcount.table import Table, open_table
 from softcount.table.schema import labels
 
 
-def runner_of(estimator: Any, table: Table) -> Threads | WorkersEngine:
-    """What runs the passes of a fit: the engine that was given or that holds the rows, else threads of this process."""
-    engine, source = getattr(estimator, "engine", None), table.source
+def make_engine(engine: Any, source: Any) -> WorkersEngine:
+    """The engine that was given (None: the one that holds the rows of the source)."""
     owner = source.owner if isinstance(source, PartsSource) else None
-    if engine is None and not isinstance(source, PartsSource):
-        return Threads(estimator.n_jobs, path_of(getattr(estimator, "spill", None)))
     engine = owner if engine is None else engine
     library = library_of(engine)
     if owner is not None and library != library_of(owner):
@@ -53,23 +49,15 @@ def library_of(thing: Any) -> str:
     return type(thing).__module__.split(".")[0]
 
 
-def from_engine(X: Any, missing: tuple[str, ...]) -> Any:
-    """A Dask or Spark DataFrame as a table; anything else as it came."""
-    library = library_of(X)
-    if library == "pyspark":
+def engine_table(X: Any, missing: tuple[str, ...]) -> Table:
+    """A Dask or Spark DataFrame as a table."""
+    if engine_holding(X) == "Spark":
         from softcount.run.spark import spark_source
 
         return open_table(spark_source(X), missing=missing)
-    if library not in ("dask", "dask_expr"):
-        return X
     from softcount.run.dask import collection_source
 
     return open_table(collection_source(X), missing=missing)
-
-
-def path_of(path: Any) -> str | None:
-    """The path of a file or folder as text, or None."""
-    return None if path is None else os.fsdecode(path)
 
 
 # -- methods on Dask and Spark DataFrames: they run where the rows are, a partition at a time, when they are computed

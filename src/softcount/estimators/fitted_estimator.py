@@ -35,7 +35,6 @@ from softcount.fitted.characteristic_words import (
 from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import measure_departures
-from softcount.models.declare import Declared
 from softcount.run.local import Runner, Threads
 from softcount.table import Key, Table, document_at, open_table, read_labels
 from softcount.table.chunk import Chunk, Chunks
@@ -76,17 +75,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     fitted_: Fitted
     _arguments: ClassVar = {"X": PARTIAL_ROWS}
     _input_tags: ClassVar = {"allow_nan": True, "sparse": True, "string": True, "categorical": True}
-
-    def _forced(self, declared: Declared, data: Any, target: Key | None = None) -> dict[Key, Any]:
-        """Kinds that the user's families force on columns; one family for all forces it on every column."""
-        if declared.everything is None or hasattr(data, "tocsr"):
-            return {key: kind for key, kind in inputs.read_kinds_of(data).items() if key != target} | declared.forced
-        columns = inputs.list_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
-        beside = (
-            data.source.aside if isinstance(data, Table) else ()
-        )  # columns that a folder has in addition to its documents
-        apart = {target, *beside}
-        return {key: declared.everything.reads for key in columns if key not in apart}
 
     def _read_rows(self, X: Any) -> Table:
         fitted: Fitted = self._fitted

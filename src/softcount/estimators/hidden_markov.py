@@ -16,20 +16,18 @@ from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, progress
 from softcount.estimators.docstrings import SEQUENCE_WEIGHT
-from softcount.estimators.engines import path_of
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import AUTO, check_arguments, check_whole, varied
 from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.other_models import open_checkpoint, remove_checkpoint
-from softcount.fit import prior_levels
 from softcount.fitted import states as state_answers
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.states import FittedStates
 from softcount.learn.hidden_states import fit_auto_states, fit_states, given_state_start, read_steps
 from softcount.learn.initialise import start_levels
 from softcount.learn.mixture import Starts
-from softcount.learn.record import Plan, Stop
+from softcount.learn.record import Plan, Stop, prior_levels
 from softcount.models.base import ClassModel, DeadEnd
 from softcount.models.declare import read_kinds
 from softcount.models.hidden_chain import HiddenChain, Links
@@ -191,7 +189,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
             forced = {key: declared.everything.reads for key in keys if key != target}
         kinds = {key: Kind.CATEGORICAL for key in levels} | forced
         table = sequences.table(kinds=kinds, levels=levels, missing=self._missing(), target=target, labels=codes)
-        checkpoint = path_of(self.checkpoint)
+        checkpoint = inputs.path_of(self.checkpoint)
         with (
             Threads(self.n_jobs) as threads,
             progress(self, plan) as plan,

@@ -47,6 +47,11 @@ def attribute(part: str | Callable[[Any], Any], meaning: str, of: str = "_fitted
     return property(lambda self: part(getattr(self, of)), doc=meaning)
 
 
+def path_of(path: Any) -> str | None:
+    """The path of a file or folder as text, or None."""
+    return None if path is None else os.fsdecode(path)
+
+
 def make_generator(random_state: Any) -> np.random.Generator:
     """A generator seeded by scikit-learn's `random_state`; a RandomState is advanced, as scikit-learn advances it."""
     return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
@@ -111,7 +116,7 @@ def remember_columns(estimator: Any, table: Table, X: Any) -> None:
     if not is_table(X):
         return
     estimator.n_features_in_ = len(table.keys)
-    if all(isinstance(key, str) for key in table.keys) and not isinstance(X, DocumentTable):
+    if set(map(type, table.keys)) <= {str} and not isinstance(X, DocumentTable):
         estimator.feature_names_in_ = np.array(table.keys, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
@@ -258,11 +263,11 @@ def warn_of_kept(table: Table) -> None:
         warn(f"{note}; they stay as they are.")
 
 
-def read_kinds_of(X: Any) -> dict[Any, Any]:
-    """The kinds that were declared when a table was opened; none for anything else."""
+def read_kinds_of(X: Any, target: Key | None = None) -> dict[Any, Any]:
+    """The kinds that were declared when a table was opened, except that of the target; none for anything else."""
     if not isinstance(X, Table):
         return {}
-    return {spec.key: find_kind(spec) for spec in X.schema.fields if spec.declared}
+    return {spec.key: find_kind(spec) for spec in X.schema.fields if spec.declared and spec.key != target}
 
 
 def find_kind(spec: Field) -> Any:
@@ -350,8 +355,7 @@ def refuse_other_labels(y: Any, classes: np.ndarray) -> None:
 
 def make_class_array(classes: list[Any]) -> np.ndarray:
     """Classes as an array of their own type; mixed types stay objects."""
-    kinds = {type(c) for c in classes}
-    return np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object)
+    return np.array(classes, dtype=None if len(set(map(type, classes))) == 1 else object)
 
 
 def take_labels(X: Any, y: Any) -> Any:

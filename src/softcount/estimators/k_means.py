@@ -18,7 +18,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, scoring_plan
 from softcount.estimators.docstrings import IGNORED
-from softcount.estimators.engines import from_engine, path_of, row_by_row, runner_of
+from softcount.estimators.engines import engine_table, row_by_row
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import QUIET, check_arguments, varied
 from softcount.estimators.repr import explore, report
@@ -137,10 +137,11 @@ class KMeans(
             If a cell is missing or not a number, or if there are fewer rows than clusters.
         """
         self._check_settings()
-        X = from_engine(X, MISSING)
+        if engine_holding(X) is not None:
+            X = engine_table(X, MISSING)
         if self.engine is not None or (isinstance(X, Table) and isinstance(X.source, PartsSource)):
             return self._fit_elsewhere(X, sample_weight)
-        with Threads(self.n_jobs, path_of(self.spill)) as threads:
+        with Threads(self.n_jobs, inputs.path_of(self.spill)) as threads:
             owned = _is_foreign(X)
             rows = read_numbers(self, X, threads, reset=True)
             weights, kept, notes = inputs.read_weights(sample_weight, rows), rows, list[str]()
@@ -168,7 +169,7 @@ class KMeans(
         if sample_weight is not None:
             raise DataError("on an engine every row weighs one. Leave sample_weight out, or leave the engine out.")
         table, places, wanted = _open_numbers(X, self, reset=True)
-        with runner_of(self, table) as runner:
+        with self._runner(table) as runner:
             rows = runner.encoded(table)
             try:
                 found = fit_rows(runner.settled(table, rows, table.settle()), places, self._wish(), runner, wanted)
@@ -203,7 +204,7 @@ class KMeans(
 
     def _answer(self, X: Any, question: Callable[[Centres, Any, Threads], inputs.Answer]) -> inputs.Answer:
         found = self._fitted
-        with Threads(self.n_jobs, path_of(self.spill)) as threads:
+        with Threads(self.n_jobs, inputs.path_of(self.spill)) as threads:
             rows = read_numbers(self, X, threads, reset=False)
             refuse_not_finite(rows, getattr(self, "feature_names_in_", None), threads)
             return question(found, rows, threads)

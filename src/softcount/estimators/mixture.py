@@ -14,23 +14,23 @@ from sklearn.utils import ClassifierTags
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, progress
-from softcount.estimators.engines import from_engine, needs_all_rows, path_of, row_by_row, runner_of
+from softcount.estimators.engines import engine_table, needs_all_rows, row_by_row
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import AUTO, HALF_LIFE, Parameter
 from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.files.other_models import remove_checkpoint
-from softcount.fit import prior_levels
 from softcount.fit.classes import ClassRequest, ClassSearch
 from softcount.fitted.fitted import Fitted
 from softcount.learn.initialise import INITS, name_of_shares, start_levels
 from softcount.learn.known_classes import Batch, finish_batch, step_batch
 from softcount.learn.mixture import Starts
 from softcount.learn.prepare import NOT_USED, check_reach
-from softcount.learn.record import Plan, Stop
+from softcount.learn.record import Plan, Stop, prior_levels
 from softcount.models.align import find_open_texts, keep_every_word, unite_schemas
 from softcount.models.declare import read_kinds
 from softcount.run.local import HeldRows, Threads
+from softcount.sources.frames import engine_holding
 from softcount.table import Contradiction, Table, open_table, refuse_many_numbers
 from softcount.table.schema import Key, Kind, Schema
 
@@ -130,7 +130,8 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         ['low', 'high']
         """
         self._check_settings()
-        X = from_engine(X, self._missing())
+        if engine_holding(X) is not None:
+            X = engine_table(X, self._missing())
         data = inputs.open_file(inputs.check_rows(self, X, reset=True), self._missing())
         before = inputs.read_weights(sample_weight, data)
         if before is not None and before.max(initial=0.0) > HEAVIEST:  # no room for the squares that it multiplies
@@ -150,7 +151,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         start = self._start(table)
         if before is not None and weights is not before and isinstance(start, np.ndarray) and len(start) == len(before):
             start = start[before > 0]
-        with progress(self, plan) as watched, runner_of(self, table) as runner:
+        with progress(self, plan) as watched, self._runner(table) as runner:
             request = self._request(table, watched, start)
             table, request = request.settle(table, runner)
             found = request.learn(table, runner)
@@ -206,7 +207,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         starts = Starts(groups or max(least, 1), start, self.n_init, self.random_state)
         plan = self._with_fixed(plan, table, groups)
         search = ClassSearch(starts, self.criterion if groups is None else None)
-        return ClassRequest(plan, search, checkpoint=path_of(self.checkpoint))
+        return ClassRequest(plan, search, checkpoint=inputs.path_of(self.checkpoint))
 
     def _groups(self, start: Any) -> int | None:
         """How many components: the given number, that of the initialisation, or None if it is to be found."""

@@ -19,7 +19,7 @@ from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.base import declare_like, progress
 from softcount.estimators.docstrings import PARTIAL_ROWS
-from softcount.estimators.engines import answers_and_labels, from_engine, needs_all_rows, row_by_row, runner_of
+from softcount.estimators.engines import answers_and_labels, engine_table, needs_all_rows, row_by_row
 from softcount.estimators.fitted_estimator import FittedEstimator
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
@@ -28,7 +28,8 @@ from softcount.evaluate.calibrate import calibrate_on_rows
 from softcount.evaluate.logistic import fit_logistic
 from softcount.evaluate.ranking import FOLDS, PARTS, ScoredRows, choose_threshold, find_classes, read_rate
 from softcount.evaluate.scores import Evaluation, compute_lift, evaluate_rows, find_rarer_class, match_labels
-from softcount.fit import prior_levels
+from softcount.evaluate.warnings import strong_pairs
+from softcount.fit import reread
 from softcount.fit.classes import ClassRequest
 from softcount.fitted import decisions
 from softcount.fitted.calibration import Calibration
@@ -36,12 +37,12 @@ from softcount.fitted.explain import Quadratic, find_quadratic_form
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import UNCALIBRATED, Scorer
 from softcount.learn.known_classes import add_classes, discount, merge_fits
-from softcount.learn.record import Plan, Stop
+from softcount.learn.record import Plan, Stop, prior_levels
 from softcount.models.align import find_open_texts, keep_every_word, refuse_unknown_words
 from softcount.models.declare import Declared, read_kinds
 from softcount.run.local import Threads
 from softcount.sources.frames import engine_holding, refuse_elsewhere
-from softcount.table import Table, open_table, refuse_many_numbers, wording
+from softcount.table import open_table, refuse_many_numbers, wording
 from softcount.table.schema import BLANK, Key, Kind, Schema
 from softcount.table.table import OUTSIDE
 from softcount.table.text_columns import WORDLESS, Wordless
@@ -107,9 +108,12 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     ) -> Fitted:
         """A model of these rows. With `parts` more rows will come; with `earlier` it will be added to that model."""
         self._check_settings()
-        if "engine" not in self._declared:
-            refuse_elsewhere(X)
-        X = inputs.open_file(from_engine(X, self._missing()), self._missing())
+        missing = self._missing()
+        if engine_holding(X) is not None:
+            if "engine" not in self._declared:
+                refuse_elsewhere(X)
+            X = engine_table(X, missing)
+        X = inputs.open_file(X, missing)
         y = inputs.find_default_target(X) if y is None else y
         if y is None:
             raise DataError(NO_CLASSES)
@@ -129,14 +133,16 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             forced = {**forced, target: Kind.CATEGORICAL}  # the first rows settled what the target is
         opening = partial(
             open_table, data, kinds=forced, levels={**known.levels, **prior_levels(self.prior)},
-            guessed=known.guessed, missing=self._missing(), target=target, labels=codes, weights=weights,
+            guessed=known.guessed, missing=missing, target=target, labels=codes, weights=weights,
         )  # fmt: skip
         table = opening()
         if earlier is None:
             inputs.remember_columns(self, table, data)
-        self._training = None
-        with progress(self, plan, "unlabelled rows") as watched, runner_of(self, table) as runner:
-            request = replace(self._request(watched, found, parts), seed=draw_seed(self.random_state))
+        self._training, seed = None, self.random_state or 0
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        with progress(self, plan, "unlabelled rows") as watched, self._runner(table) as runner:
+            request = replace(self._request(watched, found, parts), seed=int(seed))
             table, request = request.settle(table, runner, evaluated=request.ensemble)
             try:
                 fitted = request.learn(table, runner)
@@ -147,7 +153,8 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
                 fitted = request.learn(table, runner)
                 notes = [*(f"{wording.column(key)} {WORDLESS} so far." for key in table.schema.texts), *notes]
             if not parts and runner.keeps_rows and not fitted.interrupted:
-                fitted = self._measure(fitted, table)
+                if request.ensemble:
+                    fitted = replace(fitted, dependent=strong_pairs(fitted, reread(table, fitted.schema)))
                 self._keep_rows(table, request)
         for note in fitted.notes:
             if OUTSIDE in note:
@@ -156,11 +163,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
         """The request for these rows; with `parts`, more rows will come."""
-        return ClassRequest(plan, classes=classes)
-
-    def _measure(self, fitted: Fitted, table: Table) -> Fitted:
-        """The model with figures that are measured on the rows of the fit."""
-        return fitted
+        raise NotImplementedError
 
     def _class_plan(self, target: Any) -> Plan:
         return Plan(declared=read_kinds(self.kinds), prior=self.prior, stop=Stop(accelerate=True), target=target)
@@ -797,28 +800,20 @@ class NaiveBayes(ClassEstimator):
         self._keep_parameters(locals())
 
     def _class_plan(self, target: Any) -> Plan:
-        return replace(
-            super()._class_plan(target), estimate=self.estimate, class_prior=self.class_prior,
+        return Plan(
+            declared=read_kinds(self.kinds), prior=self.prior, estimate=self.estimate, class_prior=self.class_prior,
             unlabelled_weight=self.unlabelled_weight, stop=Stop(self.max_iter, self.tol, accelerate=True),
+            target=target,
         )  # fmt: skip
 
     def _request(self, plan: Plan, classes: Any, parts: bool) -> ClassRequest:
-        request = super()._request(plan, classes, parts)
-        if parts:
-            return request
-        return replace(request, calibration=self.calibration, column_weights=bool(self.weights))
+        request = ClassRequest(plan, classes=classes)
+        return request if parts else replace(request, calibration=self.calibration, column_weights=bool(self.weights))
 
     def _check_settings(self) -> None:
         super()._check_settings()
         if self.weights and self.calibration:
             raise DataError("weights='columns' is learned from held-out rows itself: leave calibration out.")
-
-
-def draw_seed(random_state: Any) -> int:
-    """A seed: 0 for None, an integer as it is, a draw from a generator."""
-    if random_state is None or isinstance(random_state, Integral):
-        return int(random_state or 0)
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def to_plain(name: Any) -> Any:

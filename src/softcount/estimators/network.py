@@ -172,7 +172,7 @@ class BayesNet(EmEstimator, TableEstimator):
         declared = read_kinds(self.kinds)
         if declared.auto or declared.all_auto:
             raise DataError("kinds: networks do not choose densities automatically ('auto'). Name the kind.")
-        forced = {key: kind for key, kind in inputs.read_kinds_of(data).items() if key != column} | declared.forced
+        forced = inputs.read_kinds_of(data, column) | declared.forced
         levels = {key: own for key, own in self._prior_levels().items() if key in inputs.list_columns(data)}
         opening = partial(
             open_table, data, levels=levels, missing=self._missing(), target=column, labels=codes, weights=weights

@@ -7,7 +7,7 @@ line. The default is the one of the estimator's constructor. Nothing heavy is im
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
@@ -49,7 +49,7 @@ class Parameter(Struct, frozen=True):
 
     def check(self, name: str, value: Any) -> None:
         """Raise an error that says what would be right, unless the value is."""
-        if any(value is word or (isinstance(value, str) and value == word) for word in self.words):
+        if (value is None or isinstance(value, str)) and value in self.words:
             return
         if self.checked is not None:
             self.checked(name, value)
@@ -168,15 +168,6 @@ def check_arguments(method: Callable[P, R]) -> Callable[P, R]:
 
 
 HALF_LIFE = Parameter(float, "Rows after which a row counts half.", (None,), above=True, most=1e300)
-
-
-def missing_words(given: Any) -> tuple[str, ...]:
-    """The cells that mean missing: the usual ones, and those that a parameter `missing` adds."""
-    from softcount.table.schema import with_usual
-
-    if given is not None and not isinstance(given, Iterable):
-        raise DataError(f"missing is a list of cells that mean missing, in addition to the usual ones, not {given!r}.")
-    return with_usual(() if given is None else given)
 
 
 def _words(help: str, *words: Any, details: str = "") -> Parameter:

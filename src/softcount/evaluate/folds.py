@@ -24,8 +24,18 @@ from softcount.core.lazy import sparse
 from softcount.core.special import mixed
 from softcount.families.text import Bags
 from softcount.fitted.fitted import Fitted
-from softcount.learn.known_classes import add_older, describe_hidden, estimate_params, imagine_classes, run_labelled_em
-from softcount.learn.prepare import LABELLED_FLOOR, Tallied, count_once, on_task, recode_chunks
+from softcount.learn.known_classes import (
+    LABELLED_FLOOR,
+    Tallied,
+    add_older,
+    count_once,
+    describe_hidden,
+    estimate_params,
+    imagine_classes,
+    on_task,
+    run_labelled_em,
+)
+from softcount.learn.prepare import recode_chunks
 from softcount.learn.record import Plan, count_cells
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined, Params
@@ -211,7 +221,7 @@ def _tally_folds(
     if found is None:
         found = count_once(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled
-    in_order = replace(settled, remap={}, label_remap=None) if found.in_order else settled
+    in_order = replace(settled, remap={}, label_remap=None) if found.chunks is not None else settled
     rest, groups = _without_bags(found.model), len(settled.classes) * split.folds
     order = np.arange(len(in_order.classes)) if in_order.label_remap is None else in_order.label_remap
     spread = (order[:, None] * split.folds + np.arange(split.folds)).ravel()

@@ -20,7 +20,7 @@ from softcount.fitted.calibration import BINS, bin_sums, bins_of
 from softcount.fitted.classes import cells
 from softcount.fitted.decisions import choose_cheapest
 from softcount.fitted.fitted import Fitted
-from softcount.learn.prepare import on_task
+from softcount.learn.known_classes import on_task
 from softcount.learn.record import Plan, retry_wider
 from softcount.run.local import Runner, Threads, total
 from softcount.run.progress import announce, end_on_interrupt

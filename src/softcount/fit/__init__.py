@@ -16,13 +16,11 @@ second, when notes, a report or a file are wanted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
 from msgspec.structs import replace
 
 from softcount.learn.record import Provenance
-from softcount.priors import Dirichlet
 from softcount.run.local import Runner
 from softcount.table import Schema, Table, open_table
 from softcount.table.column_summary import PassSummary, TableSummary, summarise
@@ -85,11 +83,3 @@ def reread(table: Table, schema: Schema) -> Table:
         table.source, schema=schema, missing=schema.missing, target=None if sides.target is None else sides.target.key,
         weight=sides.weight, labels=sides.labels, weights=sides.weights,
     )  # fmt: skip
-
-
-def prior_levels(prior: Any) -> dict[Any, list[Any]]:
-    """Return the categories that priors name, which exist whether seen or not."""
-    if not isinstance(prior, Mapping):
-        return {}
-    named = {key: own.levels for key, own in prior.items() if isinstance(own, Dirichlet)}
-    return {key: list(levels) for key, levels in named.items() if levels is not None}

@@ -208,8 +208,8 @@ class ClassRequest(Struct, frozen=True):
         if self.search is not None and self.search.criterion is not None:
             return table, self  # the search compares the densities chosen with the default ones
         table, plan = choose_densities(table, self.plan, runner, known_classes=self.search is None)
-        counted = self.search is None and not self.aode and self.n_folds and self.holdout is None
-        if evaluated and counted and runner.keeps_rows and not table.has_weights:
+        counted = evaluated and self.search is None and not self.aode and self.n_folds and self.holdout is None
+        if counted and runner.keeps_rows and not table.has_weights:
             plan = replace(plan, beside=FoldsBeside(Split(self.n_folds, self.seed)))
         return table, replace(self, plan=plan)
 

@@ -16,11 +16,11 @@ from softcount.core.counts import Counts, Twofold
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, cross_validate_refits
 from softcount.files.bif import read_network
-from softcount.fit import prior_levels, reread
+from softcount.fit import reread
 from softcount.fitted.fitted import fitted_table
 from softcount.fitted.network import FittedNet, as_fitted
 from softcount.learn.networks import AUTO, GraphStarts, fit_hidden_levels, fit_network
-from softcount.learn.record import Plan
+from softcount.learn.record import Plan, prior_levels
 from softcount.models.align import rearrange
 from softcount.models.declare import Coded, DeclaredNet
 from softcount.models.network import Net, levels_of

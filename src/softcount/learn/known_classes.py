@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -18,8 +18,8 @@ from softcount.families import Params as Own
 from softcount.learn import record
 from softcount.learn.em import run_em
 from softcount.learn.initialise import count_open, imagine_groups
-from softcount.learn.prepare import LABELLED_FLOOR, check_reach, count_classes, recode_chunks, weight_lift, with_blanks
-from softcount.learn.record import EMRun, FitRecord, Learned, Plan
+from softcount.learn.prepare import check_reach, read_all, recode_chunks, weight_lift, with_blanks
+from softcount.learn.record import EMRun, FitRecord, Learned, Plan, count_cells
 from softcount.models.align import (
     align_counts,
     describe_word_choice,
@@ -32,22 +32,95 @@ from softcount.models.align import (
 )
 from softcount.models.base import ClassModel, Problem, expected, with_weight
 from softcount.models.declare import auto_priors, priors_of
-from softcount.models.nodes import Imagined, Params, node_hyper, refuse_families
+from softcount.models.nodes import Imagined, Node, Params, node_hyper, refuse_families
 from softcount.priors import Older
-from softcount.run.local import Rows, Runner
-from softcount.table import Chunk, Table, wording
+from softcount.run.local import Rows, Runner, total
+from softcount.table import Chunk, Settled, Table, wording
 from softcount.table.cell_values import missing_notes
 from softcount.table.schema import Key, Schema
+
+LABELLED_FLOOR = 1e-24
+"""Of the column's variance, a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
+Result = TypeVar("Result")
+
+# One pass over rows of known classes.
+
+
+def on_task(work: Callable[[Chunk], Result], task: Callable[[], Chunk]) -> Result:
+    return work(task())
+
+
+class Tallied(Struct, Generic[Result], frozen=True):
+    """Sums over the rows, the settled schema, and the chunks if they had to be kept.
+
+    Kept chunks were settled before they were counted. Without them the counts are still to be reordered.
+    """
+
+    total: Result
+    model: ClassModel
+    settled: Settled
+    chunks: Rows | None
+
+
+def count_once(
+    table: Table,
+    plan: Plan,
+    runner: Runner,
+    classes: Sequence[Any] | None,
+    counting: Callable[[ClassModel, Chunk], Result],
+) -> Tallied[Result]:
+    """Rows of known class counted in one pass; levels are settled first if a family needs them."""
+    cells = count_cells(table)
+    chunks, settled, schema, groups = None, None, table.schema, 1 if classes is None else len(classes)
+    if plan.declared.needs_levels or not runner.keeps_rows:
+        chunks, settled = read_all(table, plan, runner, classes)
+        schema, groups = settled.schema, len(settled.classes)
+        cells = cells if runner.keeps_rows else count_cells(table)  # how many rows there are is known by now
+    model = plan.declared.model(schema, groups, cells, LABELLED_FLOOR, table.bag_width)
+    if chunks is None:
+        found = total(runner, partial(on_task, partial(counting, model)), table.tasks())
+    else:
+        found = chunks.total(partial(counting, model)) if chunks.n_rows else None
+    if found is None:
+        raise DataError("the table has no rows.")
+    return Tallied(found, model, settled or plan.declared.settle(table, classes), chunks)
+
+
+def count_labelled(model: ClassModel, chunk: Chunk) -> Counts:
+    return model.tally(model.prepare(chunk, base=False))
+
+
+class _Both(NamedTuple):
+    """Two results of a chunk that add separately."""
+
+    one: Any
+    other: Any
+
+    def __add__(self, more: Any) -> _Both:
+        return _Both(self.one + more.one, self.other + more.other)
+
+
+def count_beside(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
+    """Counts of rows of known class, and in the same pass what `plan.beside` counts."""
+    beside = plan.beside
+
+    def count_both(model: ClassModel, chunk: Chunk) -> _Both:
+        return _Both(count_labelled(model, chunk), beside.counting(model, chunk))
+
+    found = count_once(table, plan, runner, classes, count_both)
+    beside.found = table, replace(found, total=found.total.other)
+    return Tallied(found.total.one, found.model, found.settled, found.chunks)
 
 
 def fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None = None) -> Learned:
     """Naive Bayes: one pass if every class is known; EM over the unknown ones if not."""
+    learn = partial(_fit_labelled, plan=plan, runner=runner, classes=classes)
     try:
-        return record.retry_wider(table.unchecked(), lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        return record.retry_wider(table.unchecked(), learn, runner)
     except InfiniteSums:
         # Cells are infinite, or too far from the first ones: read again, checking each, to name it or count anew.
         wider = record.retry_wider(table, lambda t: t.within_reach(t.chunks(runner.map)), runner)
-        return record.retry_wider(wider, lambda t: _fit_labelled(t, plan, runner, classes), runner)
+        return record.retry_wider(wider, learn, runner)
 
 
 class InfiniteSums(DataError):
@@ -60,29 +133,32 @@ class InfiniteSums(DataError):
 
 def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
     plan = plan.for_labels(table)
-    found = count_classes(table, plan, runner, classes)
+    if plan.beside is None or not runner.keeps_rows:
+        found = count_once(table, plan, runner, classes, count_labelled)
+    else:
+        found = count_beside(table, plan, runner, classes)
     if not found.total.finite:
         raise InfiniteSums
     settled, names = found.settled, found.settled.classes
-    counts = found.total if found.in_order else found.model.in_order(found.total, settled, len(names))
+    counts = found.total if found.chunks is not None else found.model.in_order(found.total, settled, len(names))
     if counts.rows <= 0:
         raise DataError(
             "every label is unknown, so there is nothing to learn a class from. "
             + remedies.either("To find classes, use Mixture.", "To find classes, leave out --target.")
         )
     groups, weight, labelled = len(names), plan.unlabelled_weight or 0.0, counts[ROOT]
-    cells = record.count_cells(table)
+    cells = count_cells(table)
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
     model, counts = make_room(model, model.named(counts), plan.prior)
     imagined = imagine_classes(model, counts, plan)
-    counts, imagined = add_older(model, counts, imagined, plan, names)
+    if isinstance(plan.prior, Older):
+        counts, imagined = add_older(model, counts, imagined, plan, names)
     notes = [*table.all_notes, *settled.notes]
-    chosen = auto_priors(priors_of(_own_prior(plan.prior), model.leaves, 1.0), model.leaves, counts)
-    notes += [
-        f"column {key!r}: a prior of {prior:.4g} has the highest marginal likelihood." for key, prior in chosen.items()
-    ]
+    chosen = auto_priors(_column_priors(plan, model.leaves), model.leaves, counts)
+    for key, prior in chosen.items():
+        notes.append(f"column {key!r}: a prior of {prior:.4g} has the highest marginal likelihood.")
     params = estimate_params(model, counts, imagined.using(plan.em_how))
     hidden = describe_hidden(table, model, plan)
     reached = None
@@ -106,14 +182,14 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         notes.append(record.note_em(hidden, reached))
     if table.unknown_labels:
         notes += _unlabelled_notes(table, weight, names, labelled, counts[ROOT])
-    if plan.estimate == "predictive" or plan.how != plan.em_how:
+    if plan.how != plan.em_how:
         params = estimate_params(model, counts, imagined)
     notes += record.note_states(model, params, imagined, names)
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, classes=list(names), target=plan.target,
         notes=notes, prior=plan.prior, class_prior=plan.class_prior, estimate=plan.estimate,
         missing=record.count_missing(model, counts, table), interrupted=reached is not None and reached.interrupted,
-        **record.em_facts(reached, plan, counts),
+        **({} if reached is None else record.em_facts(reached, plan, counts)),
     )  # fmt: skip
 
 
@@ -169,7 +245,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
     chosen = auto_priors(priors, model.leaves, counts)
     plan = replace(plan, prior=priors | chosen) if chosen else plan
     # Known classes alone decide where numbers are cut, and how wide their kernels are.
-    own = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    own = _column_priors(plan, model.leaves)
     needing = [leaf for leaf in model.leaves if leaf.family.facts.needs_classes]
     decided = {leaf.key: node_hyper(leaf, own[leaf.key], counts.arrays[leaf.key]) for leaf in needing}
     first = imagine_classes(model, model.nodes.unstacked(rows), plan, decided).using(plan.em_how)
@@ -199,7 +275,7 @@ def imagine_classes(
     Where complements of classes are all that is scored, classes are equally likely before, as in scikit-learn: how
     often each occurs is in the words of the others already.
     """
-    priors = priors_of(_own_prior(plan.prior), model.leaves, 1.0)
+    priors = _column_priors(plan, model.leaves)
     alike = all(not leaf.family.facts.has_density for leaf in model.leaves)
     shares = "uniform" if plan.class_prior is None and alike else plan.class_prior
     root, how, fixed = _class_prior(shares, model.groups)
@@ -225,8 +301,9 @@ def _class_prior(class_prior: Any, groups: int) -> tuple[float, How, dict[Any, O
     return 0.0, "ml", {ROOT: {"probability": shares[None]}}
 
 
-def _own_prior(prior: Any) -> Any:
-    return prior.prior if isinstance(prior, Older) else prior
+def _column_priors(plan: Plan, leaves: Sequence[Node]) -> dict[Any, Any]:
+    """The prior of every column; an older model stands for its own."""
+    return priors_of(plan.prior.prior if isinstance(plan.prior, Older) else plan.prior, leaves, 1.0)
 
 
 def add_older(

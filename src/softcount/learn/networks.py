@@ -86,7 +86,8 @@ def _estimate(
     imagined = imagined.using(plan.how)
     if plan.how != plan.em_how:
         params = model.nodes.estimate(model.nodes.stacked(counts), imagined)
-    facts = record.em_facts(reached, plan, counts) | {"log_likelihood": counts.log_likelihood}
+    facts = {} if reached is None else record.em_facts(reached, plan, counts)
+    facts["log_likelihood"] = counts.log_likelihood
     return Learned(
         model=model, estimates=params, counts=counts, imagined=imagined, notes=notes, prior=plan.prior,  # type: ignore[arg-type]
         estimate=plan.estimate, interrupted=reached is not None and reached.interrupted, agreed=agreed, **facts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter, is_
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,7 +21,7 @@ from softcount.models.base import ClassModel, tally_equally
 from softcount.models.batched import SideBySide, find_spikes
 from softcount.models.nodes import Imagined, Node, Params, refuse_families
 from softcount.priors import Older
-from softcount.run.local import HeldRows, Rows, Runner, total
+from softcount.run.local import HeldRows, Rows, Runner
 from softcount.table import Chunk, Settled, Table
 from softcount.table.chunk import reach_of
 from softcount.table.schema import Kind, Schema
@@ -82,26 +82,15 @@ def scale_to_rows(sizes: np.ndarray, n_rows: int) -> np.ndarray:
     return sizes * np.where((whole > 0) & (whole < n_rows), n_rows / np.where(whole > 0, whole, 1.0), 1.0)
 
 
-# Preparing rows: read, settle categories, encode and count; for known, partly known and unknown classes and for
-# cross-validation.
+# Preparing rows: read, settle categories and encode.
 
 MIXTURE_FLOOR = 1e-6
-LABELLED_FLOOR = 1e-24
-"""Of the column's variance, a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 EXACT_PASSES = 8
 """Passes over the table, about, that a mixture makes once its initialisations have been raced."""
 SHARED_END, SHARED_ROWS = 0.02, 5
 """The share and the number of rows that must have the least or greatest number for the range to end there."""
 NOT_USED = "y names the class of every row, so it was not used: NaiveBayes learns from known classes."
 Result = TypeVar("Result")
-
-
-def on_task(work: Callable[[Chunk], Result], task: Callable[[], Chunk]) -> Result:
-    return work(task())
-
-
-def count_labelled(model: ClassModel, chunk: Chunk) -> Counts:
-    return model.tally(model.prepare(chunk, base=False))
 
 
 def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> tuple[Rows, Settled]:
@@ -114,72 +103,8 @@ def read_all(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | 
     return chunks, plan.declared.with_points(settled, chunks)
 
 
-class Tallied(Struct, Generic[Result], frozen=True):
-    """Sums over the rows, the settled schema, and the chunks if they had to be kept.
-
-    `in_order`: levels were settled before counting; otherwise the counts are still to be reordered.
-    """
-
-    total: Result
-    model: ClassModel
-    settled: Settled
-    chunks: Rows | None
-
-    @property
-    def in_order(self) -> bool:
-        return self.chunks is not None
-
-
 def recode_chunks(table: Table, settled: Settled, runner: Runner) -> Rows:
     return HeldRows(map(settled.recoded, table.chunks(runner.map)), runner)
-
-
-def count_once(
-    table: Table,
-    plan: Plan,
-    runner: Runner,
-    classes: Sequence[Any] | None,
-    counting: Callable[[ClassModel, Chunk], Result],
-) -> Tallied[Result]:
-    """Rows of known class counted in one pass; levels are settled first if a family needs them."""
-    cells = count_cells(table)
-    chunks, settled, schema, groups = None, None, table.schema, 1 if classes is None else len(classes)
-    if plan.declared.needs_levels or not runner.keeps_rows:
-        chunks, settled = read_all(table, plan, runner, classes)
-        schema, groups = settled.schema, len(settled.classes)
-        cells = cells if runner.keeps_rows else count_cells(table)  # how many rows there are is known by now
-    model = plan.declared.model(schema, groups, cells, LABELLED_FLOOR, table.bag_width)
-    if chunks is None:
-        found = total(runner, partial(on_task, partial(counting, model)), table.tasks())
-    else:
-        found = chunks.total(partial(counting, model)) if chunks.n_rows else None
-    if found is None:
-        raise DataError("the table has no rows.")
-    return Tallied(found, model, settled or plan.declared.settle(table, classes), chunks)
-
-
-class _Both(NamedTuple):
-    """Two results of a chunk that add separately."""
-
-    one: Any
-    other: Any
-
-    def __add__(self, more: Any) -> _Both:
-        return _Both(self.one + more.one, self.other + more.other)
-
-
-def count_classes(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
-    """Counts of rows of known class; in the same pass also what `plan.beside` counts."""
-    beside = plan.beside
-    if beside is None or not runner.keeps_rows:
-        return count_once(table, plan, runner, classes, count_labelled)
-
-    def count_both(model: ClassModel, chunk: Chunk) -> _Both:
-        return _Both(count_labelled(model, chunk), beside.counting(model, chunk))
-
-    found = count_once(table, plan, runner, classes, count_both)
-    beside.found = table, replace(found, total=found.total.other)
-    return Tallied(found.total.one, found.model, found.settled, found.chunks)
 
 
 class Prepared(Struct, frozen=True, eq=False):

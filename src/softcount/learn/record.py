@@ -20,6 +20,7 @@ from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel, CompiledStep, Model
 from softcount.models.declare import Declared
 from softcount.models.nodes import Bundle, Imagined, Params
+from softcount.priors import Dirichlet
 from softcount.run.local import Rows, Runner, rows_here
 from softcount.table import Contradiction, Table, wording
 from softcount.table.column_summary import TableSummary
@@ -144,6 +145,14 @@ class Plan(Struct, frozen=True):
         return "mean" if self.how == "predictive" else self.how
 
 
+def prior_levels(prior: Any) -> dict[Any, list[Any]]:
+    """Return the categories that priors name, which exist whether seen or not."""
+    if not isinstance(prior, Mapping):
+        return {}
+    named = {key: own.levels for key, own in prior.items() if isinstance(own, Dirichlet)}
+    return {key: list(levels) for key, levels in named.items() if levels is not None}
+
+
 def retry_wider(table: Table, attempt: Callable[[Table], Result], runner: Runner, known_classes: bool = True) -> Result:
     """Try to read or fit; if later rows contradict the types guessed from the first, start again with wider ones.
 
@@ -158,9 +167,7 @@ def retry_wider(table: Table, attempt: Callable[[Table], Result], runner: Runner
             table = table.widened(why)
 
 
-def em_facts(reached: EMRun | None, plan: Plan, counts: Counts) -> dict[str, Any]:
-    if reached is None:
-        return {"trace": [], "converged": True, "log_likelihood": None, "objective": ""}
+def em_facts(reached: EMRun, plan: Plan, counts: Counts) -> dict[str, Any]:
     how = plan.em_how
     names = {
         "ml": "log-likelihood",
@@ -194,8 +201,11 @@ def explain_stop(reached: EMRun, plan: Plan) -> list[str]:
 
 def note_states(model: ClassModel, params: Params, imagined: Imagined, names: Sequence[Any]) -> list[str]:
     """Notes on choices and degenerate columns of a model of known classes."""
-    decided = [(leaf.key, leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)) for leaf in model.leaves]
-    notes = [f"{wording.column(key)}: {what}." for key, what in decided if what is not None]
+    notes = []
+    for leaf in model.leaves:
+        what = leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)
+        if what is not None:
+            notes.append(f"{wording.column(leaf.key)}: {what}.")
     notes += note_degenerate(model, params, imagined)
     if len(names) == 1:
         only = names[0].item() if isinstance(names[0], np.generic) else names[0]
@@ -452,7 +462,7 @@ class Learned(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, learned: Learned) -> Self:
         """Return what was learned as a model of this class."""
-        return cls(**{part: getattr(learned, part) for part in learned.__struct_fields__})
+        return cls(**asdict(learned))
 
     @property
     def title(self) -> str:
