@@ -17,10 +17,9 @@ from scipy import sparse, stats
 import kmeans_oracle as oracle
 import softcount as sc
 from softcount.kernels import bounded, nearest
-from softcount.learn.kmeans import fit, points
-from softcount.learn.kmeans import fit as learn
-from softcount.learn.kmeans.descend import Engine, KMeansStop, descend
-from softcount.learn.kmeans.points import FewRows, Points, descend_together, draw_different, plus_plus, sort_rows
+from softcount.learn import k_means
+from softcount.learn.k_means import FewRows, descend_together, draw_different, plus_plus
+from softcount.learn.lloyd import Engine, KMeansStop, Points, descend, sort_rows
 from softcount.run.local import Threads
 
 OPTIMA = [
@@ -381,7 +380,7 @@ def test_compiled_and_plain_descents_end_with_the_same_labels(kind):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_four_threads_equal_one_bit_for_bit(compiled, monkeypatch):
-    monkeypatch.setattr(learn, "WORTH_COMPILING", 1 if compiled else 1 << 60)
+    monkeypatch.setattr(k_means, "WORTH_COMPILING", 1 if compiled else 1 << 60)
     X = blobs(6_000, 4, 6, spread=2.0).astype(np.float32)
     models = [sc.KMeans(6, init=X[:6], tol=0, max_iter=40, n_jobs=jobs).fit(X) for jobs in (1, 4)]
     np.testing.assert_array_equal(models[0].cluster_centers_, models[1].cluster_centers_)
@@ -513,8 +512,8 @@ def test_clusters_that_an_early_stop_leaves_empty_are_not_blamed_on_the_rows():
 
 def test_the_search_for_better_starts_has_an_end(monkeypatch):
     sweeps = []
-    weigh = fit.weigh_moves
-    monkeypatch.setattr(fit, "weigh_moves", lambda *what: sweeps.append(1) or weigh(*what))
+    weigh = k_means.weigh_moves
+    monkeypatch.setattr(k_means, "weigh_moves", lambda *what: sweeps.append(1) or weigh(*what))
     sc.KMeans(8, n_init=2, random_state=0).fit(np.random.default_rng(0).normal(size=(4000, 4)))
     assert len(sweeps) < 200
 
@@ -524,10 +523,10 @@ def test_the_search_for_better_starts_has_an_end(monkeypatch):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("few", [0, 1 << 60])
-@pytest.mark.parametrize("behind", [points.BEHIND, 1e300])
+@pytest.mark.parametrize("behind", [k_means.BEHIND, 1e300])
 def test_starts_descended_together_end_where_each_ends_alone(behind, few, form, monkeypatch):
-    monkeypatch.setattr(points, "FEW", few)  # sums counted anew, or by what changed
-    monkeypatch.setattr(points, "BEHIND", behind)
+    monkeypatch.setattr(k_means, "FEW", few)  # sums counted anew, or by what changed
+    monkeypatch.setattr(k_means, "BEHIND", behind)
     X, weights = blobs(200, 5, 6, spread=2.0), np.random.default_rng(1).integers(1, 4, 200).astype(float)
     starts = np.stack([X[np.random.default_rng(seed).choice(200, 6, replace=False)] for seed in range(7)])
     ends = descend_together(FewRows.of(Points.of(form(X), weights), unit=False), starts, 300)
@@ -563,7 +562,7 @@ def test_after_the_exchange_no_single_row_can_lower_the_cost(shape, clusters):
     X, weights = rng.normal(size=shape), rng.integers(1, 4, shape[0]).astype(float)
     few = FewRows.of(Points.of(X, weights), unit=False)
     before = descend_together(few, X[None, :clusters], 300)[0]
-    after = fit.exchange_rows(few, before, fit.LAST_SWEEPS)
+    after = k_means.exchange_rows(few, before, k_means.LAST_SWEEPS)
     assert after.cost < before.cost
     means = oracle.means(X, weights, after.labels, after.centres)
     np.testing.assert_allclose(after.centres, means, atol=1e-12)
@@ -582,7 +581,7 @@ def test_a_centre_is_moved_to_where_the_cost_falls_most():
     few = FewRows.of(Points.of(X, None), unit=False)
     stuck = descend_together(few, np.array([[[-0.1, 0.0], [0.1, 0.0], [10.0, 5.0]]]), 300)[0]
     assert len({*stuck.labels[40:].tolist()}) == 1
-    found = fit.move_centres(few, stuck, np.random.default_rng(0), 300)
+    found = k_means.move_centres(few, stuck, np.random.default_rng(0), 300)
     assert agree(found.labels, np.repeat([0, 1, 2], 40))
 
 

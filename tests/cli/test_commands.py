@@ -324,7 +324,7 @@ def test_a_small_fit_loads_no_more_than_it_needs(folder, tmp_path, options):
     )
     done = python("-c", code)
     heavy = {"sklearn", "numba", "pandas", "polars", "scipy", "pyarrow.compute", "multiprocessing"}
-    heavy |= {"concurrent.futures", "softcount.learn.search", "softcount.learn.kmeans"}
+    heavy |= {"concurrent.futures", "softcount.learn.search", "softcount.learn.k_means"}
     assert done.returncode == 0 and "softcount.learn.known_classes" in done.stderr.decode().split()
     assert heavy & set(done.stderr.decode().split()) == set()
 

@@ -15,7 +15,7 @@ import pytest
 
 import softcount as sc
 from softcount.errors import DataError
-from softcount.learn.kmeans.fit import Centres, KMeansOptions, fit_rows
+from softcount.learn.k_means import Centres, KMeansOptions, fit_rows
 from softcount.run import workers as worker_parts
 from softcount.run.workers import PartJob, RowPart, WorkersEngine, do_parts, forget_table
 from softcount.table import open_table

@@ -25,7 +25,7 @@ from softcount.table.schema import labels
 
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
-    from softcount.learn.kmeans.fit import Centres
+    from softcount.learn.k_means import Centres
 
 load_estimator = lazy_function("softcount.estimators.saving", "load_estimator")
 network_from_file = lazy_function("softcount.fitted.network", "as_fitted")

@@ -25,9 +25,8 @@ from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import decode_centres, encode_centres
 from softcount.fitted.compare import NOTE, make_centre_classes
-from softcount.learn.kmeans.descend import KMeansStop
-from softcount.learn.kmeans.fit import Centres, KMeansOptions, fit_kmeans, fit_rows, note_zeros, refuse_few
-from softcount.learn.kmeans.points import refuse_not_finite
+from softcount.learn.k_means import Centres, KMeansOptions, fit_kmeans, fit_rows, note_zeros, refuse_few
+from softcount.learn.lloyd import KMeansStop, refuse_not_finite
 from softcount.run.local import Threads, join_rows
 from softcount.sources.frames import engine_holding, text_column
 from softcount.sources.open_source import PartsSource

@@ -22,7 +22,7 @@ from softcount.text import Chosen
 from softcount.text.vocabulary import Hashed
 
 if TYPE_CHECKING:
-    from softcount.learn.kmeans.fit import Centres
+    from softcount.learn.k_means import Centres
 
 MOST_HELD = 2**31
 """Maximum number of (word, document) pairs: each costs a step when the words are learned again."""
@@ -90,8 +90,8 @@ def encode_centres(found: Centres, arrays: Arrays) -> Document:
 
 def decode_centres(document: Document, arrays: Arrays) -> Centres:
     """Return the centres in a file's content after checking them."""
-    from softcount.learn.kmeans.fit import Centres  # imported only for k-means files
-    from softcount.learn.kmeans.points import BEYOND
+    from softcount.learn.k_means import Centres  # imported only for k-means files
+    from softcount.learn.lloyd import BEYOND
 
     found = decode(Centres, document["centres"], arrays, "centres", "its centres")
     frame, centres = found.frame, finite_array(found.centres, None, "its centres")

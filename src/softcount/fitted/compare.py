@@ -19,7 +19,7 @@ from softcount.models.star import Star
 from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
-    from softcount.learn.kmeans.fit import Centres
+    from softcount.learn.k_means import Centres
 
 SHARES, PARTS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999), 12
 """Quantiles of either model that divide the number line; each interval between them gets PARTS grid points."""

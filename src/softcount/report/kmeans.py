@@ -15,7 +15,7 @@ from softcount.report.page import RARE, Figure, Page, Redaction, make_grid
 from softcount.report.quality import add_notes
 
 if TYPE_CHECKING:
-    from softcount.learn.kmeans.fit import Centres
+    from softcount.learn.k_means import Centres
 
 PAGE_COLUMNS, PAGE_CENTRES = 10, 6
 """Columns of the table of centres; up to this many centres are its columns, more are its lines."""

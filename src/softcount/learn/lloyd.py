@@ -1,4 +1,4 @@
-"""Lloyd iterations of k-means: assignment with bounds, and centre updates."""
+"""Lloyd iterations of k-means: rows in the frame of distances, assignment with bounds, and centre updates."""
 
 from __future__ import annotations
 
@@ -12,22 +12,262 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from softcount.errors import SoftcountError
-from softcount.kernels.nearest import Goal, MovedCentres, PointRows, State, blocks_of, densely, fresh_state, goal_of
-from softcount.learn.initialise import DistinctRows
-from softcount.learn.kmeans.points import (
-    SAMPLE,
-    Frame,
-    Points,
-    find_distinct,
-    sample_size,
-    sampled_points,
-    sort_rows,
-    spans,
-    unit_rows,
+from softcount.core.lazy import sparse
+from softcount.errors import DataError, SoftcountError
+from softcount.kernels.nearest import (
+    Goal,
+    MovedCentres,
+    PointRows,
+    State,
+    blocks_of,
+    densely,
+    fresh_state,
+    goal_of,
+    squared_norms,
 )
-from softcount.run.local import Rows, Runner
+from softcount.learn.initialise import DistinctRows
+from softcount.run.local import Rows, Runner, Threads
+from softcount.sources.wording import column as named
 from softcount.table import Chunk
+
+LOOKED_AT = 1_024
+"""Evenly spaced rows whose median is the anchor."""
+FAR = 16.0
+"""Typical deviations from zero beyond which a column is shifted: nearer, products lose less than three digits."""
+COMFORTABLE = {4: 20, 8: 200}
+"""Powers of two, by bytes per number, within which squares neither overflow nor vanish."""
+BEYOND = 2.0**480
+"""Distance at which all centres are equally far in float64, and squares are close to overflow."""
+
+
+class Frame(Struct, frozen=True):
+    """Distances are taken between (x - anchor) * scale; with `unit`, between rows of length one, whatever the scale."""
+
+    anchor: np.ndarray
+    scale: float = 1.0
+    unit: bool = False
+
+    @property
+    def ruler(self) -> float:
+        """A distance in kernel units over the same distance in the table's units."""
+        return 1.0 if self.unit else self.scale
+
+    def inside(self, centres: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(centres * self.ruler - self.anchor * self.ruler, dtype=np.float64)
+
+    def outside(self, centres: np.ndarray) -> np.ndarray:
+        # Added first: a difference of numbers near 1e308 would overflow.
+        return (centres + self.anchor * self.ruler) / self.ruler
+
+    def place(self, X: PointRows) -> PointRows:
+        """Rows in kernel units; the same memory if nothing changes."""
+        if sparse.issparse(X):
+            rows = X if self.scale == 1.0 else sparse.csr_matrix((X.data * self.scale, X.indices, X.indptr), X.shape)
+            return unit_rows(rows) if self.unit else rows
+        if self.scale != 1.0 or self.anchor.any():
+            X = X * X.dtype.type(self.scale) - (self.anchor * self.scale).astype(X.dtype)
+        return np.ascontiguousarray(unit_rows(X) if self.unit else X)
+
+    def place_here(self, X: np.ndarray) -> np.ndarray:
+        """As `place`, in the rows' own memory, some at a time."""
+        for span in spans(len(X)):
+            placed = self.place(X[span])
+            if not np.may_share_memory(placed, X):
+                X[span] = placed
+        return X
+
+    def bring(self, X: PointRows) -> PointRows:
+        """As `place` for other rows than the frame was made for: in float64 if theirs would round or overflow."""
+        if self.unit:
+            return self.place(X)
+        largest = self.scale * (_largest(X.min(axis=0), X.max(axis=0), self.anchor) if X.shape[0] else 0.0)
+        if largest > BEYOND:
+            limit = BEYOND / self.scale
+            cells = X.tocoo() if sparse.issparse(X) else X
+            if sparse.issparse(X):
+                at = int(np.flatnonzero(np.abs(cells.data) > limit)[0])
+                row, place, cell = int(cells.row[at]), int(cells.col[at]), cells.data[at]
+            else:
+                row, place = (int(at) for at in np.argwhere(np.abs(X / 2 - self.anchor / 2) > limit / 2)[0])
+                cell = X[row, place]
+            raise DataError(
+                f"{named(place)}, row {row + 1} holds {cell}: so far from the rows of the fit that all centres are "
+                f"equally near. Leave the row out."
+            )
+        inside = self.anchor * self.scale
+        with np.errstate(over="ignore"):  # whether numbers of this type would round the anchor or the scale
+            rough = X.dtype.type(self.scale) != self.scale or not np.array_equal(inside.astype(X.dtype), inside)
+        if rough or largest > 4.0 ** COMFORTABLE[X.dtype.itemsize]:
+            X = X.astype(np.float64)
+        return self.place(X)
+
+
+def unit_rows(rows: PointRows) -> PointRows:
+    """Rows divided by their lengths; a row of zeros stays zero."""
+    # Each times a power of two if the squares of some would overflow or vanish next to the others.
+    largest = abs(rows).max(axis=1)
+    largest = largest.toarray().ravel() if sparse.issparse(rows) else largest
+    powers = np.frexp(largest)[1]
+    if not (np.abs(powers) <= COMFORTABLE[rows.dtype.itemsize]).all():
+        most = np.finfo(rows.dtype).maxexp - 1
+        scales = np.ldexp(1.0, np.minimum(-powers, most)).astype(rows.dtype)
+        rows = sparse.diags_array(scales).dot(rows).tocsr() if sparse.issparse(rows) else rows * scales[:, None]
+    length = np.sqrt(squared_norms(rows))
+    factor = 1.0 / np.where(length > 0, length, 1.0)
+    if sparse.issparse(rows):
+        return sparse.diags_array(factor.astype(rows.dtype)).dot(rows).tocsr()
+    return rows * factor[:, None].astype(rows.dtype)
+
+
+def frame_of(X: PointRows, names: Sequence[Any] | None, unit: bool, threads: Threads) -> Frame:
+    """The frame of a table; a cell that is not finite raises an error with its place."""
+    low, high = refuse_not_finite(X, names, threads)
+    if unit:
+        return Frame(np.zeros(X.shape[1]), 1.0, unit)
+    if sparse.issparse(X):
+        return Frame(np.zeros(X.shape[1]), _scale(float(np.abs(X.data).max(initial=0.0)), X.dtype))
+    return frame_within(low, high, X[:: spacing(len(X))])
+
+
+def spacing(rows: int) -> int:
+    """One in this many rows is looked at for the anchor."""
+    return -(-rows // LOOKED_AT)
+
+
+def frame_within(low: np.ndarray, high: np.ndarray, looked_at: np.ndarray) -> Frame:
+    """The frame of rows between these ends, from some evenly spaced ones."""
+    half = looked_at.T.astype(np.float64, order="C") / 2
+    middle = np.median(half, axis=1)
+    typical = np.median(np.abs(half - middle[:, None]), axis=1)
+    anchor = np.where(np.abs(middle) > FAR * typical, 2 * middle, 0.0).astype(looked_at.dtype).astype(np.float64)
+    return Frame(anchor, _scale(_largest(low, high, anchor), looked_at.dtype))
+
+
+def _largest(low: Any, high: Any, anchor: np.ndarray) -> float:
+    """The largest distance from the anchor along a column."""
+    if sparse.issparse(low):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    # Halved first: the range of numbers near 1e308 would overflow.
+    low, high, middle = low.astype(np.float64) / 2, high.astype(np.float64) / 2, anchor / 2
+    with np.errstate(over="ignore"):
+        return float(2.0 * np.maximum(high - middle, middle - low).max(initial=0.0))
+
+
+def _scale(largest: float, dtype: np.dtype) -> float:
+    if largest == 0.0:
+        return 1.0
+    power = int(np.frexp(largest)[1]) if np.isfinite(largest) else 1025
+    most = np.finfo(dtype).maxexp - 1  # the largest power that numbers of this type can be multiplied by
+    return 1.0 if abs(power) <= COMFORTABLE[dtype.itemsize] else float(np.ldexp(1.0, min(-power, most)))
+
+
+def refuse_not_finite(X: PointRows, names: Sequence[Any] | None, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    """The least and largest number of each column; raises at the first cell that is not finite."""
+    if sparse.issparse(X):
+        if not np.isfinite(X.data).all():
+            at = int(np.flatnonzero(~np.isfinite(X.data))[0])
+            row = int(np.searchsorted(X.indptr, at, side="right")) - 1
+            raise not_finite(X.data[at], row, int(X.indices[at]), names)
+        return np.zeros(0), np.zeros(0)
+    parts = list(threads.map(lambda span: (X[span].min(axis=0), X[span].max(axis=0)), spans(len(X))))
+    low = np.min([part[0] for part in parts], axis=0).astype(np.float64)
+    high = np.max([part[1] for part in parts], axis=0).astype(np.float64)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        row, place = np.argwhere(~np.isfinite(X))[0]
+        raise not_finite(X[row, place], int(row), int(place), names)
+    return low, high
+
+
+def not_finite(cell: float, row: int, place: int, names: Sequence[Any] | None) -> DataError:
+    key = place if names is None else names[place]
+    if np.isnan(cell):
+        return DataError(
+            f"{named(key)}, row {row + 1} is missing (NaN). k-means needs every cell. Leave the row or the column out, "
+            "or use GaussianMixture or Mixture, which accept missing cells."
+        )
+    return DataError(
+        f"{named(key)}, row {row + 1} holds {cell}, which has no finite distance from a centre. Put a finite number "
+        f"there, or leave the row out."
+    )
+
+
+def spans(rows: int) -> list[slice]:
+    """The borders of chunks depend on the number of rows only, so that threads do not change a sum."""
+    step = 32_768 if rows > 131_072 else 8_192
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+class Points(Struct, frozen=True):
+    """Rows in chunks, with their weights (None: all one)."""
+
+    rows: PointRows
+    weights: np.ndarray | None
+    parts: tuple[PointRows, ...]
+
+    @classmethod
+    def of(cls, rows: PointRows, weights: np.ndarray | None) -> Points:
+        return cls(rows, weights, tuple(rows[span] for span in spans(rows.shape[0])))
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+
+# Distinct rows, of which initial centres are drawn, so that row order and repeated rows do not matter.
+
+SAMPLE = 8_192
+"""Distinct rows that starts are drawn from and compared on; of a larger table, those with the least hash."""
+PER_CENTRE = 64
+"""Rows sampled for each centre, where that is more."""
+
+
+def find_distinct(points: Points, clusters: int, kernel: ModuleType) -> tuple[Points, bool]:
+    """The distinct rows with their weights, and whether they are all of the table's.
+
+    A small dense table is sorted: its order, and so every draw, survives a change of units.
+    """
+    weights = np.ones(len(points)) if points.weights is None else points.weights
+    if not sparse.issparse(points.rows) and len(points) <= SAMPLE:
+        order, first = sort_rows(points.rows)
+        return Points.of(points.rows[order[first]], np.add.reduceat(weights[order], np.flatnonzero(first))), True
+    found: DistinctRows | None = None
+    for part, span in zip(points.parts, spans(len(points)), strict=True):
+        hashes, own = kernel.row_hashes(part), weights[span]
+        if found is not None:
+            wanted = np.flatnonzero(hashes <= found.last)
+            hashes, part, own = hashes[wanted], part[wanted], own[wanted]
+        more = DistinctRows.of(hashes, part, own, sample_size(clusters))
+        found = more if found is None else found + more
+    assert found is not None
+    return sampled_points(found), found.whole
+
+
+def sample_size(clusters: int) -> int:
+    return max(SAMPLE, PER_CENTRE * clusters)
+
+
+def sampled_points(found: DistinctRows) -> Points:
+    return Points.of(found.rows[: found.most], found.weights[: found.most])
+
+
+def sort_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the rows sorted by their first cell, then the next; and which of these differ from the one before.
+
+    A column only sorts what those before it left equal: of 1,797 rows of 64 pixels a fifth of the time of np.unique.
+    """
+    order, first = np.arange(len(rows)), np.zeros(len(rows), bool)
+    first[:1] = True
+    for cells in rows.T:
+        equal = np.flatnonzero(~(first & np.append(first[1:], True)))
+        if not len(equal):
+            break
+        here = order[equal]
+        order[equal] = here[np.lexsort((cells[here], np.cumsum(first)[equal]))]
+        values = cells[order[equal]]
+        first[equal[1:]] |= values[1:] != values[:-1]
+    return order, first
+
+
+# Steps down from given centres.
 
 REFRESH = 16
 """Updates after which sums are counted afresh: adding and removing rows accumulates rounding."""

@@ -1,8 +1,8 @@
-"""k-means over initialisations: seeds, descent and improvement by moving centres."""
+"""k-means over initialisations: seeds, runs side by side, descent, and improvement by moving centres."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -14,39 +14,310 @@ from msgspec.structs import replace
 
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
-from softcount.kernels.nearest import PointRows, goal_of, squared_norms, squares
-from softcount.learn.kmeans.descend import (
+from softcount.kernels.nearest import PointRows, densely, goal_of, is_wide, squared_norms, squares
+from softcount.learn.lloyd import (
+    COMFORTABLE,
     ColumnEnds,
     Descent,
     Engine,
+    Frame,
     KMeansStop,
     LloydRun,
+    Points,
     RemotePoints,
     Walker,
     descend,
     find_ends,
-    place_rows,
-    spaced_rows,
-)
-from softcount.learn.kmeans.points import (
-    COMFORTABLE,
-    FewRows,
-    Frame,
-    Points,
-    SmallEnd,
-    StartStack,
-    descend_together,
-    draw_centres,
-    draw_rows,
     frame_of,
     frame_within,
     not_finite,
-    run_stack,
+    place_rows,
+    spaced_rows,
     spacing,
-    split_runs,
     unit_rows,
 )
 from softcount.run.local import Rows, Runner, Threads, one_blas_thread
+
+# Many runs on a few rows in one pass: initialisations x centres are just more centres.
+
+TILE = 1 << 19
+"""Scores held at once, unless one run has more."""
+ROOM = 1 << 22
+"""Scores of one run beyond which runs are not held in memory side by side."""
+FEW = 1 << 20
+"""Products up to which all sums are counted afresh: finding the changed rows costs as much."""
+BEHIND = 20.0
+"""Times its last gain by which a run may be behind the best: gains shrink by a tenth or more each time."""
+EVEN = 1e6
+"""Weights within this factor can be added to and removed from sums with only rounding left."""
+CLEAR = 1e-9
+"""Relative rounding of squared distances by products that changes nothing."""
+
+
+class SmallEnd(Struct, frozen=True):
+    """The end of a run: centres, labels and cost."""
+
+    centres: np.ndarray
+    labels: np.ndarray
+    cost: float
+    converged: bool
+
+
+class FewRows(Struct, frozen=True):
+    """Some weighted rows in float64, with a line of ones below their columns; with `unit`, centres have length one.
+
+    Without `norms`, the rows' own squares, distances are sums of squared differences.
+    """
+
+    rows: PointRows
+    weights: np.ndarray
+    norms: np.ndarray | None
+    lines: np.ndarray | None
+    unit: bool
+
+    @classmethod
+    def of(cls, points: Points, unit: bool) -> FewRows:
+        rows = points.rows.astype(np.float64, copy=False)
+        weights = np.ones(len(points)) if points.weights is None else points.weights
+        lines = None if sparse.issparse(rows) else np.vstack([rows.T, np.ones(len(rows))])
+        return cls(rows, weights, squared_norms(rows), lines, unit)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def work(self) -> int:
+        """Cost of comparing all rows with a centre, in cells; comparing the scores costs as much as 32 cells."""
+        return 32 * len(self) + int(self.rows.nnz if sparse.issparse(self.rows) else self.rows.size)
+
+    def has_room(self, clusters: int) -> bool:
+        return len(self) * clusters <= ROOM
+
+    def scores(self, centres: np.ndarray) -> np.ndarray:
+        """(centres x rows) half the squared distance less half the row's own square, which all centres share."""
+        half = np.einsum("kj,kj->k", centres, centres) / 2
+        if self.norms is None:
+            return np.asarray(squares(self.rows, goal_of(centres, self.rows.dtype)).T / 2)
+        if self.lines is None:
+            return np.asarray(half[:, None] - (self.rows @ centres.T).T)
+        return np.asarray(np.column_stack([-centres, half]) @ self.lines)
+
+    def squares_of(self, scores: np.ndarray) -> np.ndarray:
+        return np.asarray(2.0 * scores if self.norms is None else np.maximum(2.0 * scores + self.norms, 0.0))
+
+    def squares(self, centres: np.ndarray) -> np.ndarray:
+        return self.squares_of(self.scores(centres))
+
+    def cells(self, which: np.ndarray) -> np.ndarray:
+        """Some of the rows, dense, in the shape of `which`."""
+        return densely(self.rows[which.ravel()]).reshape(*which.shape, -1)
+
+    def sums(self, own: np.ndarray) -> np.ndarray:
+        """(clusters x columns) weighted sums of the rows that are marked as a cluster's own."""
+        shares = own * self.weights
+        return np.asarray((self.rows.T @ shares.T).T if self.lines is None else shares @ self.rows)
+
+    def means(self, sums: np.ndarray, mass: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """The centres of clusters with these sums; one without weight stays."""
+        there = mass[..., None] > 0
+        best = unit_rows(sums) if self.unit else sums / np.where(there, mass[..., None], 1.0)
+        return np.where(there, best, before)
+
+    def is_clear(self, centres: np.ndarray) -> bool:
+        """Whether products separate rows of different centres in spite of rounding."""
+        if self.norms is None or is_wide(self.rows) or not self.has_room(len(centres)):
+            return True
+        mean = float(self.squares(centres).min(axis=0) @ self.weights) / float(self.weights.sum())
+        return bool((4 * self.rows.shape[1] + 16) * 2.0**-53 * self.norms.max() <= CLEAR * mean)
+
+
+class StartStack:
+    """Several sets of centres over the same rows: starts x clusters x rows."""
+
+    def __init__(self, few: FewRows, centres: np.ndarray) -> None:
+        self.few, self.centres = few, centres.copy()
+        shape = (*centres.shape[:2], len(few))
+        self.scores, self.own = np.empty(shape), np.zeros(shape, bool)
+        self.sums, self.mass = np.zeros(centres.shape), np.zeros(shape[:2])
+        self.moved = np.ones(shape[:2], bool)
+        self.least = np.empty(0)
+
+    @classmethod
+    def near(cls, few: FewRows, end: SmallEnd, centres: np.ndarray) -> StartStack:
+        """Sets that differ from an end in few centres; all else is taken from there."""
+        stack = cls(few, centres)
+        own = end.labels == np.arange(len(end.centres))[:, None]
+        stack.scores[:], stack.own[:] = few.scores(end.centres), own
+        stack.sums[:], stack.mass[:] = few.sums(own), own @ few.weights
+        stack.moved = (centres != end.centres).any(axis=2)
+        return stack
+
+    def assign(self) -> np.ndarray:
+        """Every row to its nearest centre; which runs changed."""
+        if self.moved.all():
+            self.scores = self.few.scores(self.centres.reshape(-1, self.centres.shape[2])).reshape(self.scores.shape)
+        else:
+            self.scores[self.moved] = self.few.scores(self.centres[self.moved])
+        self.least = self.scores.min(axis=1)
+        own = self.scores == self.least[:, None]
+        if np.count_nonzero(own) != self.least.size:
+            own &= np.cumsum(own, axis=1, dtype=np.int32) == 1  # the first of equals
+        places = np.flatnonzero(own != self.own)
+        self.own = own
+        starts, clusters, rows = self.own.shape
+        self.moved = np.bincount(places // rows, minlength=starts * clusters).reshape(starts, clusters) > 0
+        self._count(places)
+        return np.asarray(self.moved.any(axis=1))
+
+    def _count(self, places: np.ndarray) -> None:
+        """Update the sums, given where rows came or went."""
+        starts, clusters, rows = self.own.shape
+        if self.sums.size * rows <= FEW or self.few.weights.max() > EVEN * self.few.weights.min():
+            flat = self.own.reshape(-1, rows)
+            self.sums, self.mass = self.few.sums(flat).reshape(self.sums.shape), self.own @ self.few.weights
+            return
+        # Short numbers: SciPy looks through long ones for the largest.
+        clusters_of, rows_of = np.divmod(places.astype(np.int32), np.int32(rows))
+        signed = np.where(self.own.ravel()[places], 1.0, -1.0) * self.few.weights[rows_of]
+        ends = np.zeros(starts * clusters + 1, np.int32)
+        np.cumsum(np.bincount(clusters_of, minlength=starts * clusters), out=ends[1:])
+        changes = sparse.csr_matrix((signed, rows_of, ends), shape=(starts * clusters, rows))
+        self.sums += densely(changes @ self.few.rows).reshape(self.sums.shape)
+        self.mass += np.bincount(clusters_of, signed, starts * clusters).reshape(starts, clusters)
+
+    def update(self) -> None:
+        """Changed centres to the mean of their rows; an empty cluster takes the row farthest from its centre."""
+        there = np.asarray(self.own.any(axis=2))
+        if not there.all():
+            for start in np.flatnonzero(~there.all(axis=1)).tolist():
+                self._refill(start, np.flatnonzero(~there[start]))
+            there = np.asarray(self.own.any(axis=2))
+        there &= self.moved
+        self.centres[there] = self.few.means(self.sums[there], self.mass[there], self.centres[there])
+
+    def _refill(self, start: int, empty: np.ndarray) -> None:
+        """Give each empty cluster of a start the row farthest from its centre."""
+        own, members = self.own[start], self.own[start].sum(axis=1)
+        apart = self.few.squares_of(self.least[start])
+        nowhere = 1e-13 * float(np.abs(self.scores[start]).max())
+        for cluster in empty:
+            # A cluster's only row stays: taking it would empty that one instead.
+            far = np.where((members > 1) @ own, apart - nowhere, 0.0)
+            row = int(far.argmax())
+            if far[row] <= 0.0:
+                return
+            old = int(own[:, row].argmax())
+            for which, sign in ((old, -1), (cluster, 1)):
+                own[which, row] = sign > 0
+                members[which] += sign
+                self.moved[start, which] = True
+            self.sums[start, [old, cluster]] = self.few.sums(own[[old, cluster]])
+            self.mass[start, [old, cluster]] = own[[old, cluster]] @ self.few.weights
+            apart[row] = 0.0
+
+    def costs(self) -> np.ndarray:
+        return np.asarray(self.few.squares_of(self.least) @ self.few.weights)
+
+    def keep(self, which: np.ndarray) -> None:
+        for name in ("centres", "scores", "own", "sums", "mass", "moved", "least"):
+            setattr(self, name, getattr(self, name)[which])
+
+    def end(self, start: int, cost: float, converged: bool) -> SmallEnd:
+        return SmallEnd(self.centres[start], self.own[start].argmax(axis=0), cost, converged)
+
+
+def descend_together(few: FewRows, centres: np.ndarray, most: int) -> list[SmallEnd]:
+    """Where several starts (starts x clusters x columns) end: no row changes, or after `most` updates.
+
+    One that cannot become the best any more is given up and left out.
+    """
+    ends: list[SmallEnd] = []
+    for part in split_runs(few, centres):
+        ends += run_stack(StartStack(few, part), most, min((end.cost for end in ends), default=np.inf))
+    return ends
+
+
+def split_runs(few: FewRows, centres: np.ndarray) -> Iterator[np.ndarray]:
+    """Some runs at a time, so that their scores and centres stay in the cache."""
+    step = max(1, TILE // max(centres.shape[1] * len(few), centres[0].size))
+    return (centres[at : at + step] for at in range(0, len(centres), step))
+
+
+def run_stack(stack: StartStack, most: int, best: float, alone: int | None = None) -> list[SmallEnd]:
+    """The ends of those runs that may still beat `best`; after `alone` updates only the best one continues."""
+    ends: list[SmallEnd] = []
+    known, before = best, np.full(len(stack.centres), np.inf)
+    for turn in range(most + 1):
+        on, costs = stack.assign(), stack.costs()
+        done = np.flatnonzero(~on | (turn == most))
+        ends += [stack.end(at, float(costs[at]), not on[at]) for at in done.tolist()]
+        best = min(best, float(costs.min()))
+        on &= costs - best <= BEHIND * (before - costs)
+        if turn == alone:
+            on &= np.arange(len(on)) == costs.argmin()
+        on[done] = False
+        if not on.any():
+            if not ends and not np.isfinite(known):  # costs that are nothing but rounding may rise in every start
+                ends.append(stack.end(int(costs.argmin()), float(costs.min()), converged=False))
+            break
+        if not on.all():
+            stack.keep(on)
+        before = costs[on]
+        stack.update()
+    return ends
+
+
+# Initial centres drawn from the rows.
+
+
+def draw_centres(few: FewRows, rng: np.random.Generator, init: str, clusters: int, count: int) -> np.ndarray:
+    """(starts x clusters x columns) centres by name of the method."""
+    if init == "random":
+        return few.cells(np.array([draw_different(few, rng, clusters) for _ in range(count)]))
+    if init == "k-means++":
+        looks = 2 + int(np.log(clusters))
+        most = max(1, TILE // (looks * len(few)))
+        parts = [plus_plus(few, rng, clusters, min(most, count - at), looks) for at in range(0, count, most)]
+        return few.cells(np.concatenate(parts))
+    raise DataError(f"init={init!r} is not known. Use 'k-means++', 'random', or an array of centres.")
+
+
+def draw_different(few: FewRows, rng: np.random.Generator, clusters: int) -> np.ndarray:
+    """Rows drawn by weight without repetition while there are others."""
+    some = min(clusters, len(few))
+    # Above zero: next to a weight of 1e300 others vanish, and numpy would find too few to draw.
+    share = np.maximum(few.weights / few.weights.sum(), 1e-300)
+    return np.resize(rng.choice(len(few), some, replace=False, p=share), clusters)
+
+
+def plus_plus(few: FewRows, rng: np.random.Generator, clusters: int, count: int, looks: int = 1) -> np.ndarray:
+    """(starts x clusters) rows by k-means++: the first by weight, each next by that times squared distance.
+
+    The distance is that to the nearest so far. Of several looks the row counts that leaves the least cost.
+    """
+    starts = np.arange(count)
+    chosen = np.empty((count, clusters), np.int64)
+    chosen[:, 0] = draw_rows(few.weights, rng.random(count))
+    nearest = few.squares(few.cells(chosen[:, 0]))
+    for at in range(1, clusters):
+        rows = np.array([draw_rows(few.weights * near, rng.random(looks)) for near in nearest])
+        after = few.squares(few.cells(rows.ravel())).reshape(count, looks, -1)
+        np.minimum(after, nearest[:, None], out=after)
+        best = (after @ few.weights).argmin(axis=1)
+        chosen[:, at], nearest = rows[starts, best], after[starts, best]
+    return chosen
+
+
+def draw_rows(share: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Rows drawn in proportion to `share`, by numbers between 0 and 1; any row if all shares are zero."""
+    if not share.any():
+        return (at * len(share)).astype(np.int64)
+    total = np.cumsum(share)
+    last = len(share) - 1 - int((share[::-1] > 0).argmax())
+    return np.asarray(np.minimum(np.searchsorted(total, at * total[-1], side="right"), last))
+
+
+# A better optimum: rows exchanged between clusters, and centres moved.
 
 SAME = 1e-9
 """Costs that differ by less than this, relative to the best, are one optimum."""

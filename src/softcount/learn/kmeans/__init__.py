@@ -1,1 +1,0 @@
-"""k-means: its own kernel, seeds and repair of empty clusters."""
