@@ -18,8 +18,7 @@ from softcount.core.special import log_of, log_sum_exp, softmax_rows
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.docstrings import document_methods
-from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.inputs import FilePath, RandomState
+from softcount.estimators.inputs import FilePath, RandomState, needs_all_rows, row_by_row
 from softcount.estimators.parameters import Parameter, check_arguments, check_whole
 from softcount.estimators.result_frames import Frame, arrow_table, as_arrow, frame_like
 from softcount.estimators.saving import save_average

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -16,12 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 import softcount
 from softcount.core.counts import Counts
-from softcount.core.lazy import LazyModule
+from softcount.core.lazy import LazyModule, sparse
 from softcount.errors import DataError, ParameterError, SoftcountError, warn
 from softcount.estimators import inputs
 from softcount.estimators.docstrings import IGNORED, Arguments, document, document_methods
-from softcount.estimators.engines import make_engine, needs_all_rows, row_by_row
-from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, needs_all_rows, row_by_row
 from softcount.estimators.parameters import PARAMETERS, Parameter, check_arguments, check_whole, remedy
 from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import (
@@ -38,21 +38,26 @@ from softcount.evaluate.warnings import class_notes
 from softcount.files.codec import Arrays, Document
 from softcount.files.model_file import encode_model
 from softcount.fit import Request, complete
-from softcount.fitted.fitted import Fitted
+from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.learn.record import Plan, Provenance, bic, description_length
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
 from softcount.pictures.inline_html import boxed
-from softcount.run.local import Threads
+from softcount.run.local import Runner, Threads
 from softcount.run.progress import progress_on, report_starts
-from softcount.run.workers import WorkersEngine
 from softcount.sources.open_source import PartsSource
 from softcount.table import Contradiction, Table
+from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import Key, with_usual
 
 if TYPE_CHECKING:
     from softcount.explore.page import ExplorePage
+    from softcount.run.workers import WorkersEngine
 
+FEW_ROWS = 64
+"""Rows up to which an array of numbers is scored as it is."""
+BY_ROW = ("proba", "log_proba", "score_rows", "log_joint")
+"""Answers that need no more than a few rows at a time."""
 KEPT_CELLS = 1_000_000
 """Cells of a table up to which its rows are kept, until notes, a report or a file need them again."""
 
@@ -139,7 +144,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         engine, spill = getattr(self, "engine", None), getattr(self, "spill", None)
         if engine is None and not isinstance(table.source, PartsSource):
             return Threads(self.n_jobs, None if spill is None else os.fsdecode(spill))
-        return make_engine(engine, table.source)
+        found: WorkersEngine = engines.make_engine(engine, table.source)
+        return found
 
     def _like_this(self, *attributes: str) -> Self:
         """An estimator with the same parameters and columns, without a model; further `attributes` are copied too."""
@@ -408,7 +414,62 @@ class TableEstimator(ModelEstimator):
 
     def _read_rows(self, X: Any) -> Table:
         """The rows of X under the schema of the model."""
-        raise NotImplementedError
+        fitted: FittedTable = self._fitted
+        return fitted.table(self._as_fitted(inputs.check_rows(self, X, reset=False)))
+
+    def _as_fitted(self, data: Any) -> Any:
+        """Sparse if the model is of a sparse block, dense otherwise."""
+        if self.fitted_.bag and isinstance(data, np.ndarray):
+            return sparse.csr_matrix(data)
+        return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
+
+    def _answer(self, X: Any, question: str | Callable[..., Any], *how: Any) -> Any:
+        """The answer of the fitted model, a method of it or a function, for the rows of X.
+
+        It warns about unseen categories and missing columns.
+        """
+        few = self._few(X) if question in BY_ROW else None
+        if few is not None:
+            return getattr(self.fitted_, str(question))(few, Runner())
+        table = self._read_rows(X)
+        ask = getattr(self.fitted_, question) if isinstance(question, str) else partial(question, self.fitted_)
+        with Threads(self.n_jobs) as threads:
+            answer = ask(table, threads, *how)
+        inputs.warn_of_unseen(table)
+        return answer
+
+    def _few(self, X: Any) -> Chunks | None:
+        """A few rows of plain numbers, one for every column of the model: there is nothing to read or to warn of.
+
+        Looking at one row as at a table took twice as long as scoring it.
+        """
+        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not 0 < len(X) <= FEW_ROWS:
+            return None
+        fitted = getattr(self, "fitted_", None)
+        if fitted is None or hasattr(self, "feature_names_in_") or not fitted.schema.is_plain(X.shape[1]):
+            return None
+        if not np.isfinite(X).all():
+            return None
+        codes, wide = np.empty((len(X), 0), dtype=np.uint8), np.empty((len(X), 0), dtype=np.int32)
+        return Chunks([Chunk(0, len(X), X, codes, wide)], len(X))
+
+    @row_by_row
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the log-density of the observed cells of each row; a log-probability if no column is a number."""
+        return np.asarray(self._answer(X, "score_rows"))
+
+    @row_by_row
+    def anomaly_score(self, X: Any) -> np.ndarray:
+        """Return how far the log-density of each row lies below the expected one, given which cells are observed.
+
+        Examples
+        --------
+        >>> from softcount import Mixture
+        >>> mixture = Mixture(1).fit({"x": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]})
+        >>> mixture.anomaly_score({"x": [1.2, 3.0]}).round(1)
+        array([-0.5, 52. ])
+        """
+        return np.asarray(self._answer(X, "anomaly_scores"))
 
     @row_by_row
     def impute(self, X: Any) -> Any:

@@ -16,8 +16,7 @@ from softcount.errors import DataError, DataWarning, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import LikelihoodEstimator
 from softcount.estimators.docstrings import IGNORED, Arguments
-from softcount.estimators.engines import row_by_row
-from softcount.estimators.inputs import ArrayLike, RandomState, attribute
+from softcount.estimators.inputs import ArrayLike, RandomState, attribute, row_by_row
 from softcount.estimators.parameters import SETTLED, check_arguments, check_whole
 from softcount.estimators.result_frames import arrow_table
 from softcount.files.codec import Arrays, Document, finite_array

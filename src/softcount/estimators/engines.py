@@ -6,9 +6,9 @@ import io
 import pickle
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from functools import lru_cache, wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from softcount.errors import DataError, SoftcountError, warn
 from softcount.estimators.result_frames import arrow_table, as_arrow_type, as_type
 from softcount.run.local import one_blas_thread
 from softcount.run.workers import WorkersEngine
-from softcount.sources.frames import engine_holding, refuse_elsewhere
+from softcount.sources.frames import engine_holding
 from softcount.sources.open_source import PartsSource
 from softcount.table import Table, open_table
 from softcount.table.schema import labels
@@ -62,7 +62,6 @@ def engine_table(X: Any, missing: tuple[str, ...]) -> Table:
 
 # -- methods on Dask and Spark DataFrames: they run where the rows are, a partition at a time, when they are computed
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 COLUMN_NAMES = {
     "predict": "predicted", "score_samples": "log_density", "anomaly_score": "anomaly", "cdf": "cdf",
 }  # fmt: skip
@@ -76,38 +75,15 @@ ROW_NUMBERS = ["row"]
 ENGINE_LIBRARIES = ("distributed", "dask", "pyspark")
 
 
-def row_by_row(method: Method) -> Method:
-    """A method of a model and rows whose answer for a row depends on no other row.
-
-    For a Dask or Spark DataFrame the answer is a lazy one of the same library.
-    """
-
-    @wraps(method)
-    def call(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        engine = engine_holding(X)
-        if engine is None:
-            return method(self, X, *args, **options)
-        if any(isinstance(value, str) and value == "estimate" for value in (*args, *options.values())):
-            raise DataError(
-                'class_prior="estimate" needs all rows at once, but an engine predicts them in parts. '
-                "Give the shares that estimate_class_prior finds in a sample of the rows."
-            )
-        question = Question(_ModelPickler.to_bytes(self), method.__name__, args, options)
-        return (answer_on_spark if engine == "Spark" else answer_on_dask)(question, X)
-
-    call.row_by_row = True  # type: ignore[attr-defined]
-    return cast(Method, call)
-
-
-def needs_all_rows(method: Method) -> Method:
-    """A method whose answer is of all rows together: those of an engine are to be fetched first."""
-
-    @wraps(method)
-    def call(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        refuse_elsewhere(X)
-        return method(self, X, *args, **options)
-
-    return cast(Method, call)
+def ask_elsewhere(model: Any, method: str, X: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The lazy answer of a method of a model for a Dask or Spark DataFrame, in the same library."""
+    if any(isinstance(value, str) and value == "estimate" for value in (*args, *options.values())):
+        raise DataError(
+            'class_prior="estimate" needs all rows at once, but an engine predicts them in parts. '
+            "Give the shares that estimate_class_prior finds in a sample of the rows."
+        )
+    question = Question(_ModelPickler.to_bytes(model), method, args, options)
+    return (answer_on_spark if engine_holding(X) == "Spark" else answer_on_dask)(question, X)
 
 
 def answers_and_labels(answers: Any, X: Any, y: Any) -> tuple[np.ndarray, Any]:

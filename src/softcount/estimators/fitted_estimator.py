@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,13 +12,11 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from softcount.core.counts import ROOT
-from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, TableEstimator, scoring_plan
 from softcount.estimators.docstrings import PARTIAL_ROWS
-from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.inputs import Answer, attribute
+from softcount.estimators.inputs import attribute, needs_all_rows, row_by_row
 from softcount.estimators.parameters import Parameter, check_whole
 from softcount.estimators.repr import report
 from softcount.estimators.result_frames import Frame, arrow_lines, arrow_table, as_arrow
@@ -32,21 +30,15 @@ from softcount.fitted.characteristic_words import (
     find_text_leaves,
     row_of,
 )
-from softcount.fitted.classes import anomaly_scores, membership_entropy, relative, sort_rows
+from softcount.fitted.classes import membership_entropy, relative, sort_rows
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import measure_departures
-from softcount.run.local import Runner, Threads
-from softcount.table import Key, Table, document_at, open_table, read_labels
-from softcount.table.chunk import Chunk, Chunks
+from softcount.run.local import Threads
+from softcount.table import Key, document_at, open_table, read_labels
 from softcount.table.schema import apart
 
 if TYPE_CHECKING:
     from softcount.report.report import Report
-
-FEW_ROWS = 64
-"""Rows up to which an array of numbers is scored as it is."""
-BY_ROW = (Fitted.proba, Fitted.log_proba, Fitted.score_rows, Fitted.log_joint)
-"""Questions that need no more than a few rows at a time."""
 
 
 class Posteriors(Mapping[Key, Any]):
@@ -76,42 +68,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     _arguments: ClassVar = {"X": PARTIAL_ROWS}
     _input_tags: ClassVar = {"allow_nan": True, "sparse": True, "string": True, "categorical": True}
 
-    def _read_rows(self, X: Any) -> Table:
-        fitted: Fitted = self._fitted
-        return fitted.table(self._as_fitted(inputs.check_rows(self, X, reset=False)))
-
-    def _as_fitted(self, data: Any) -> Any:
-        """Sparse if the model is of a sparse block, dense otherwise."""
-        if self.fitted_.bag and isinstance(data, np.ndarray):
-            return sparse.csr_matrix(data)
-        return data.toarray() if sparse.issparse(data) and not self.fitted_.bag else data
-
-    def _answer(self, X: Any, question: Callable[..., Answer], *how: Any) -> Answer:
-        """The answer of the fitted model for a table; warns about unseen categories and missing columns."""
-        few = self._few(X) if question in BY_ROW else None
-        if few is not None:
-            return question(self.fitted_, few, Runner())
-        table = self._read_rows(X)
-        with Threads(self.n_jobs) as threads:
-            answer = question(self.fitted_, table, threads, *how)
-        inputs.warn_of_unseen(table)
-        return answer
-
-    def _few(self, X: Any) -> Chunks | None:
-        """A few rows of plain numbers, one for every column of the model: there is nothing to read or to warn of.
-
-        Looking at one row as at a table took twice as long as scoring it.
-        """
-        if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not 0 < len(X) <= FEW_ROWS:
-            return None
-        fitted: Fitted | None = getattr(self, "fitted_", None)
-        if fitted is None or hasattr(self, "feature_names_in_") or not fitted.schema.is_plain(X.shape[1]):
-            return None
-        if not np.isfinite(X).all():
-            return None
-        codes, wide = np.empty((len(X), 0), dtype=np.uint8), np.empty((len(X), 0), dtype=np.int32)
-        return Chunks([Chunk(0, len(X), X, codes, wide)], len(X))
-
     def _class_names(self) -> list[Any]:
         """The names of the classes for a column: as text if they are of several types."""
         names = self._fitted.names
@@ -136,7 +92,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         array([[1.  , 0.  ],
                [0.64, 0.36]])
         """
-        return self._answer(X, Fitted.proba)
+        return np.asarray(self._answer(X, "proba"))
 
     @row_by_row
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -144,18 +100,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
 
         It is exact even if a probability is too small for a float.
         """
-        return self._answer(X, Fitted.log_proba)
-
-    @row_by_row
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of each row under the model, summed over the classes.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. The density is that of the observed cells.
-        """
-        return self._answer(X, Fitted.score_rows)
+        return np.asarray(self._answer(X, "log_proba"))
 
     @row_by_row
     def explain(self, X: Any, against: Any = None) -> Frame:
@@ -404,19 +349,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         return self._result(arrow_lines(lines, types), X, [odd.row for odd in found])
 
     @row_by_row
-    def anomaly_score(self, X: Any) -> np.ndarray:
-        """Return how far the log-density of each row lies below the expected one.
-
-        Examples
-        --------
-        >>> from softcount import Mixture
-        >>> mixture = Mixture(1).fit({"x": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]})
-        >>> mixture.anomaly_score({"x": [1.2, 3.0]}).round(1)
-        array([-0.5, 52. ])
-        """
-        return self._answer(X, anomaly_scores)
-
-    @row_by_row
     def membership_entropy(self, X: Any) -> Frame:
         """Return how uncertain the class of each row is.
 
@@ -437,7 +369,7 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         0      1               0.0
         1      1               0.0
         """
-        members = self._answer(X, Fitted.proba)
+        members = self._answer(X, "proba")
         best, entropy = members.argmax(axis=1), membership_entropy(members)
         most = np.log(members.shape[1]) if members.shape[1] > 1 else 1.0
         shown = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from softcount.core.lazy import sparse
+from softcount.core.lazy import LazyModule, sparse
 from softcount.errors import DataError, warn
 from softcount.models.declare import Declared, read_kinds
 from softcount.sources import frames
@@ -22,8 +23,39 @@ from softcount.table import Table, check_weights, code_labels, open_table, read_
 from softcount.table.schema import Field, Key, Kind, Schema
 
 Answer = TypeVar("Answer")
+Method = TypeVar("Method", bound=Callable[..., Any])
 FilePath = str | os.PathLike[str]
 RandomState = int | np.random.RandomState | None
+
+
+engines: Any = LazyModule("softcount.estimators.engines")
+
+
+def row_by_row(method: Method) -> Method:
+    """A method of a model and rows whose answer for a row depends on no other row.
+
+    For a Dask or Spark DataFrame the answer is a lazy one of the same library.
+    """
+
+    @wraps(method)
+    def call(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if frames.engine_holding(X) is None:
+            return method(self, X, *args, **options)
+        return engines.ask_elsewhere(self, method.__name__, X, args, options)
+
+    call.row_by_row = True  # type: ignore[attr-defined]
+    return cast(Method, call)
+
+
+def needs_all_rows(method: Method) -> Method:
+    """A method whose answer is of all rows together: those of an engine are to be fetched first."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        frames.refuse_elsewhere(X)
+        return method(self, X, *args, **options)
+
+    return cast(Method, call)
 
 
 def find_library(X: Any) -> str | None:

@@ -18,8 +18,7 @@ from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
 from softcount.estimators.base import ExportableEstimator, scoring_plan
 from softcount.estimators.docstrings import IGNORED
-from softcount.estimators.engines import engine_table, row_by_row
-from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, row_by_row
 from softcount.estimators.parameters import QUIET, check_arguments, varied
 from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
@@ -137,7 +136,7 @@ class KMeans(
         """
         self._check_settings()
         if engine_holding(X) is not None:
-            X = engine_table(X, MISSING)
+            X = engines.engine_table(X, MISSING)
         if self.engine is not None or (isinstance(X, Table) and isinstance(X.source, PartsSource)):
             return self._fit_elsewhere(X, sample_weight)
         with Threads(self.n_jobs, inputs.path_of(self.spill)) as threads:

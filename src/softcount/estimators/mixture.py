@@ -14,9 +14,8 @@ from sklearn.utils import ClassifierTags
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, progress
-from softcount.estimators.engines import engine_table, needs_all_rows, row_by_row
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
-from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, needs_all_rows, row_by_row
 from softcount.estimators.parameters import AUTO, HALF_LIFE, Parameter
 from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.files.other_models import remove_checkpoint
@@ -131,7 +130,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         """
         self._check_settings()
         if engine_holding(X) is not None:
-            X = engine_table(X, self._missing())
+            X = engines.engine_table(X, self._missing())
         data = inputs.open_file(inputs.check_rows(self, X, reset=True), self._missing())
         before = inputs.read_weights(sample_weight, data)
         if before is not None and before.max(initial=0.0) > HEAVIEST:  # no room for the squares that it multiplies
@@ -281,7 +280,7 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
                 f"predict(X, {of!r}): a mixture predicts the component of each row. To complete a column: impute(X). "
                 f"Its distribution given others: query({of!r}, given)"
             )
-        best = np.asarray(self._answer(X, Fitted.proba).argmax(axis=1))
+        best = np.asarray(self._answer(X, "proba").argmax(axis=1))
         return best if self.fitted_.named is None else inputs.make_class_array(self.fitted_.names)[best]
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> np.ndarray:

@@ -19,9 +19,8 @@ from softcount.errors import DataError, warn
 from softcount.estimators import inputs
 from softcount.estimators.base import declare_like, progress
 from softcount.estimators.docstrings import PARTIAL_ROWS
-from softcount.estimators.engines import answers_and_labels, engine_table, needs_all_rows, row_by_row
 from softcount.estimators.fitted_estimator import FittedEstimator
-from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, needs_all_rows, row_by_row
 from softcount.estimators.parameters import HALF_LIFE, check_whole, varied
 from softcount.estimators.result_frames import Frame, arrow_lines
 from softcount.evaluate.calibrate import calibrate_on_rows
@@ -112,7 +111,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         if engine_holding(X) is not None:
             if "engine" not in self._declared:
                 refuse_elsewhere(X)
-            X = engine_table(X, missing)
+            X = engines.engine_table(X, missing)
         X = inputs.open_file(X, missing)
         y = inputs.find_default_target(X) if y is None else y
         if y is None:
@@ -324,7 +323,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
            estimates". Proceedings of the 8th ACM SIGKDD Conference, 694-699.
         """
         y = inputs.take_labels(X, y)
-        joint = self._answer(X, Fitted.log_joint)
+        joint = self._answer(X, "log_joint")
         self._keep(calibrate_on_rows(self.fitted_, joint, list(y), sample_weight, method))
         return self
 
@@ -385,7 +384,9 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         array([[0.33, 0.67],
                [0.2 , 0.8 ]])
         """
-        return self._answer(X, Fitted.proba) if class_prior is None else np.exp(self.predict_log_proba(X, class_prior))
+        if class_prior is None:
+            return np.asarray(self._answer(X, "proba"))
+        return np.asarray(np.exp(self.predict_log_proba(X, class_prior)))
 
     @row_by_row
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
@@ -393,7 +394,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
         It is exact even if a probability is too small for a float.
         """
-        logs = self._answer(X, Fitted.log_proba)
+        logs = np.asarray(self._answer(X, "log_proba"))
         if class_prior is None:
             return logs
         return decisions.apply_class_prior(logs, class_prior, self._names(), self.class_prior_)
@@ -420,7 +421,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         >>> {name: round(share, 2) for name, share in shares.items()}
         {'ill': 0.27, 'well': 0.73}
         """
-        shares = decisions.estimate_shares(self._answer(X, Fitted.log_proba), self.class_prior_)
+        shares = decisions.estimate_shares(self._answer(X, "log_proba"), self.class_prior_)
         return dict(zip(self._names(), shares.tolist(), strict=True))
 
     def _names(self) -> list[Any]:
@@ -446,7 +447,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         predicted = None
         if engine_holding(X) is not None:
-            predicted, y = answers_and_labels(self.predict(X), X, y)
+            predicted, y = engines.answers_and_labels(self.predict(X), X, y)
         else:
             X = inputs.open_file(X, self._missing())
         y = inputs.check_labels(X, inputs.find_default_target(X) if y is None else y, self.classes_)
@@ -556,7 +557,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         proba = None
         if engine_holding(X) is not None:
-            proba, y = answers_and_labels(self.predict_proba(X, class_prior), X, y)
+            proba, y = engines.answers_and_labels(self.predict_proba(X, class_prior), X, y)
         else:
             X = inputs.open_file(X, self._missing())
             y = inputs.take_labels(X, y)

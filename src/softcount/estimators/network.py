@@ -17,8 +17,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, TableEstimator, progress
-from softcount.estimators.engines import needs_all_rows, row_by_row
-from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
+from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, needs_all_rows, row_by_row
 from softcount.estimators.parameters import check_whole, varied
 from softcount.estimators.repr import report
 from softcount.estimators.result_frames import Frame, arrow_table, as_arrow
@@ -834,10 +833,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
     # -- whole tables
 
-    def _read_rows(self, X: Any) -> Table:
-        fitted = self._fitted
-        return fitted.table(inputs.check_rows(self, X, reset=False))
-
     def _of(self, of: Key | None) -> Key:
         target = of if of is not None else self._fitted.target
         if target is None:
@@ -882,11 +877,6 @@ class BayesNet(EmEstimator, TableEstimator):
         inputs.warn_of_unseen(table)
         return found
 
-    @row_by_row
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-probability of the observed cells of each row; a density if there are numbers."""
-        return self._fitted.score_rows(self._read_rows(X))
-
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy if `y` is given, otherwise the mean log-probability per row.
@@ -922,11 +912,6 @@ class BayesNet(EmEstimator, TableEstimator):
         found = self._fitted.explain(table, against, of=self._of(of))
         levels = inputs.make_class_array(list(self._fitted.levels[self._of(of)]))
         return self._result(arrow_table(found.columns(self._fitted, levels)), X)
-
-    @row_by_row
-    def anomaly_score(self, X: Any) -> np.ndarray:
-        """Return how far the log-probability of each row lies below the expected one, given the observed nodes."""
-        return self._fitted.anomaly_scores(self._read_rows(X))
 
     def anomalies(self, X: Any, n: int = 10) -> Frame:
         """Return the most anomalous rows.
