@@ -380,11 +380,6 @@ class ModelAverage:
     def predict_proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         """Return the probability of each class, averaged over the members.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Probabilities in the order of `classes_`.
-
         Raises
         ------
         DataError

@@ -199,6 +199,7 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
     _arguments: ClassVar = {
         "X": ("list, array, Series, Arrow array or other iterable of str", "Documents."),
         "y": IGNORED,
+        "other": ("", "A fitted transformer with the same settings."),
     }
     _learned: ClassVar = "_gathered"
     _input_tags: ClassVar = {"string": True, "two_d_array": False}
@@ -301,11 +302,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
         """Learn the words of further documents.
 
         The kept words are chosen from all documents so far when they are next needed, so columns may move after a call.
-
-        Parameters
-        ----------
-        X : list, array, Series, Arrow array or other iterable of str
-            Further documents.
         """
         gathered, tally = self._start_gathering(), DocumentTally()
         with Threads(self.n_jobs) as threads:
@@ -319,16 +315,6 @@ class BagOfWords(TransformerMixin, Estimator):  # type: ignore[misc]  # scikit-l
 
     def merge(self, other: BagOfWords) -> Self:
         """Return a new transformer that has learned the documents of both.
-
-        Parameters
-        ----------
-        other : BagOfWords
-            A fitted transformer with the same settings.
-
-        Returns
-        -------
-        BagOfWords
-            The merged transformer; neither of the two is changed.
 
         Raises
         ------

@@ -532,13 +532,7 @@ class TableEstimator(ModelEstimator):
 
     @check_arguments
     def explore(self, X: Any = None) -> ExplorePage:
-        """Return the interactive explorer: any column given any others.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            Rows; the page holds the first ones as examples that its reader can load.
-        """
+        """Return the interactive explorer: any column given any others."""
         return explore.make_explorer(self._complete_record(), rows=None if X is None else self._read_rows(X))
 
     def _warn_of_dependence(self, columns: Any) -> None:

@@ -30,6 +30,7 @@ MOST_POINTS = 1 << 22
 ARGUMENTS: Arguments = {
     "X": ("array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)", "Rows."),
     "y": IGNORED,
+    "other": ("", "A fitted density of the same columns."),
 }
 
 
@@ -294,11 +295,6 @@ class KernelDensity(DensityEstimator):
         """Add rows. The bandwidth is chosen from all rows when it is next needed.
 
         More than 4,194,304 rows of one column are kept as the nodes of a fine grid.
-
-        Parameters
-        ----------
-        X : array, list, Series or Arrow column of shape (n_rows,), or table of shape (n_rows, n_columns)
-            Further rows.
         """
         known = hasattr(self, "rows_")
         rows = self._rows_of(X, sample_weight, reset=not known)
@@ -307,16 +303,6 @@ class KernelDensity(DensityEstimator):
 
     def merge(self, other: KernelDensity) -> Self:
         """Return a density of the rows of both, with the parameters of this one.
-
-        Parameters
-        ----------
-        other : KernelDensity
-            A fitted density of the same columns.
-
-        Returns
-        -------
-        KernelDensity
-            The merged density; neither of the two is changed.
 
         Examples
         --------

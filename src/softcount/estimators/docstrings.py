@@ -5,7 +5,8 @@ it: as a property, by `inputs.attribute`, or as `name_: Annotated[type, "Meaning
 inherit it document it too.
 
 The docstring of a method leaves out parameters that mean the same everywhere, which `ARGUMENTS` or the `_arguments` of
-its class declare, and results that `RESULTS` or `RESULTS_OF_METHODS` declare.
+its class declare by name, or by method and name ("forget.X"), and results that `RESULTS` or `RESULTS_OF_METHODS`
+declare.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ DOCUMENTED = [
 """How types of annotations are written in the documentation."""
 WIDTH = 116
 Arguments = Mapping[str, tuple[str, str]]
-"""Type and meaning of parameters of methods, by name; an empty type is that of the annotation."""
+"""Type and meaning of parameters of methods, by name; an empty type is that of the plain name, or of the annotation."""
 ROWS = "DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)"
 PARTIAL_ROWS = (ROWS, "Rows. Cells and columns may be missing.")
 IGNORED = ("object", "Ignored; present for pipelines.")
@@ -43,18 +44,25 @@ SEQUENCE_WEIGHT = ("array of shape (n_sequences,)", "Weight of each sequence.")
 ARGUMENTS: Arguments = {
     "X": (ROWS, "Rows. Cells may be missing."),
     "y": ("array of shape (n_rows,) or str", "Classes, or the name of the column of `X` that holds them."),
-    "sample_weight": ("array of shape (n_rows,)", "Weight of each row."),
+    "sample_weight": ("array of shape (n_rows,)", "Weight of each row. A row of weight 2 counts as two equal rows."),
+    "against": ("object", "Class, category or state to compare with. By default, the second most probable."),
+    "bayes_error.n_samples": ("int", "Rows drawn from the model, at least 2."),
     "class_prior": (
         "dict, array, 'uniform' or 'estimate'", "Shares of the classes among these rows, as in `predict`."
     ),
+    "explore.X": ("", "Rows; the page holds the first ones as examples that its reader can load."),
     "folds": ("int", "Number of folds."),
+    "forget.X": ("", "Rows or sequences to forget."),
     "given": ("dict", "Values of columns, or conditions on them. The other columns are drawn given these."),
     "key": ("str", "Column of text; None takes all of them."),
     "n": ("int", "Number of rows to return."),
     "n_samples": ("int", "Number of rows."),
+    "partial_fit.X": ("", "Further rows, sequences or documents."),
     "path": ("str or path", "File to write."),
     "random_state": ("int, RandomState or None", "Seed of the draws."),
+    "report.X": ("", "Rows to compare with those of the fit."),
     "redact": ("bool", "Whether to leave out all cells and the names of categories with fewer than five rows."),
+    "**settings": ("", "Further parameters of the constructor."),
 }  # fmt: skip
 """Parameters of methods that mean the same in every class, unless its `_arguments` declare them differently."""
 RESULTS = {
@@ -65,12 +73,15 @@ RESULTS = {
 }
 """Meaning of the results of methods, by the annotation."""
 RESULTS_OF_METHODS: Arguments = {
+    "merge": ("", "A new estimator; neither of the two is changed."),
+    "predict": ("ndarray of shape (n_rows,)", "Classes."),
+    "predict_proba": ("ndarray of shape (n_rows, n_classes)", "Probabilities in the order of the classes."),
     "anomaly_score": ("ndarray of shape (n_rows,)", "Scores in nats; larger is more anomalous."),
     "log_likelihood": ("float", "Weighted sum of `score_samples(X)`, in nats."),
     "predict_log_proba": ("ndarray of shape (n_rows, n_classes)", "Log-probabilities in the order of the classes."),
     "score_samples": ("ndarray of shape (n_rows,)", "Log-densities in nats."),
 }
-"""Type and meaning of the results of methods, by their names."""
+"""Type and meaning of the results of methods, by their names; an empty type is that of the annotation."""
 
 
 def document(cls: type, declared: Mapping[str, Parameter], defaults: Mapping[str, Any]) -> str:
@@ -97,8 +108,10 @@ def document_methods(cls: type, arguments: Arguments, **results: str) -> None:
     for name, own in vars(cls).items():
         method = getattr(own, "__func__", own)
         if not name.startswith("_") and isinstance(method, FunctionType) and method.__doc__:
-            kind = str(method.__annotations__.get("return")).rpartition(".")[2]
-            kind, meaning = RESULTS_OF_METHODS.get(name, (cls.__name__ if kind == "Self" else kind, results.get(kind)))
+            annotated = str(method.__annotations__.get("return")).rpartition(".")[2]
+            kind, meaning = RESULTS_OF_METHODS.get(name, ("", results.get(annotated)))
+            meaning = "A fitted estimator." if isinstance(own, classmethod) and annotated == "Self" else meaning
+            kind = kind or (cls.__name__ if annotated == "Self" else annotated)
             method.__doc__ = complete(method, declared, f"{kind}\n{wrap(meaning)}" if meaning else "")
 
 
@@ -129,10 +142,12 @@ def complete(method: FunctionType, declared: Arguments, result: str) -> str:
     for name, default in defaults_of(inspect.unwrap(method)):
         if name in own:
             entries[own[name]] = None
-        elif name in declared:
-            kind, meaning = declared[name]
-            kind = kind or documented_type(method.__annotations__[name])
-            entries[f"{name} : {kind}{default}\n{wrap(meaning)}"] = None
+        elif found_here := declared.get(f"{method.__name__}.{name}") or declared.get(name):
+            kind, meaning = found_here
+            kind = kind or declared.get(name, ("",))[0]
+            if not kind and not name.startswith("*"):
+                kind = documented_type(method.__annotations__[name])
+            entries[f"{name} : {kind}{default}\n{wrap(meaning)}" if kind else f"{name}\n{wrap(meaning)}"] = None
     parts = [text[: starts[0]].strip()]
     if entries:
         parts.append("\n".join(["Parameters", "-" * 10, *entries]))

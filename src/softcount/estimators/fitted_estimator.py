@@ -79,11 +79,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class given the row.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Probabilities, each row summing to one.
-
         Examples
         --------
         >>> from softcount import Mixture
@@ -135,11 +130,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
         """Return every row once per class, with the expected count of the row in that class.
 
         Other programs can fit a weighted model to this table as they would to completed data.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table or array of shape (n_rows, n_columns)
-            Rows.
 
         Returns
         -------
@@ -442,8 +432,6 @@ class FittedEstimator(TableEstimator, ExportableEstimator):
             Rows.
         row : int, default=0
             Place of the row.
-        against : object, default=None
-            Class to compare with. By default, the second most probable.
 
         Returns
         -------

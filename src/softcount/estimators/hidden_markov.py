@@ -254,8 +254,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
         Parameters
         ----------
-        X : list, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Further sequences.
         y : list of lists or str, default=None
             Known states; in the first call only.
         """
@@ -399,11 +397,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
 
     def explain(self, X: Any, against: Any = None) -> Frame:
         """Return the reasons for the most probable state of each step against the second most probable one.
-
-        Parameters
-        ----------
-        against : object, default=None
-            State to compare with. By default, the second most probable.
 
         Returns
         -------

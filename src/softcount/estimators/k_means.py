@@ -90,6 +90,7 @@ class KMeans(
             "Rows of finite numbers.",
         ),
         "y": IGNORED,
+        "report.X": ("array of shape (n_rows, n_columns)", "Rows to draw."),
     }
     _learned: ClassVar = "found_"
     _input_tags: ClassVar = {"sparse": True}
@@ -268,11 +269,6 @@ class KMeans(
 
         It shows the Gaussian mixture of which k-means is the limit: clusters of equal share and equal variance in every
         direction.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            Rows; the page holds the first ones as examples that its reader can load.
         """
         named = hasattr(self, "feature_names_in_")
         classes = make_centre_classes(self._fitted, self._export_keys() if named else list(range(self.n_features_in_)))
@@ -280,13 +276,7 @@ class KMeans(
         return explore.make_explorer(classes, rows=rows, note=NOTE)
 
     def report(self, X: Any = None, redact: bool = False) -> Report:
-        """Return a report on the clusters with pictures.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_columns), default=None
-            Rows to draw.
-        """
+        """Return a report on the clusters with pictures."""
         check_is_fitted(self)
         return report.make_report(self, X, redact)
 

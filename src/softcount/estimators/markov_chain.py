@@ -185,6 +185,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         "y": IGNORED,
         "sample_weight": SEQUENCE_WEIGHT,
         "n_samples": ("int", "Number of sequences."),
+        "other": ("", "A fitted chain of the same order."),
     }
     counts_: Annotated[ContextCounts, "Counts of every symbol after every context."]
     predictions_: Annotated[Predictions, "Probabilities of the next symbol, by length of context."]
@@ -244,13 +245,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         return self._set_counts(self._count(found))
 
     def partial_fit(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Add the steps of further sequences. New symbols extend the alphabet.
-
-        Parameters
-        ----------
-        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Further sequences.
-        """
+        """Add the steps of further sequences. New symbols extend the alphabet."""
         if not hasattr(self, "counts_"):
             return self.fit(X, y, sample_weight)
         found = CodedSequences.of_any(X, sample_weight, self.ends, self.symbols)
@@ -258,16 +253,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     def merge(self, other: MarkovChain) -> Self:
         """Return a new chain with the counts of both.
-
-        Parameters
-        ----------
-        other : MarkovChain
-            A fitted chain of the same order.
-
-        Returns
-        -------
-        MarkovChain
-            The merged chain; neither of the two is changed.
 
         Examples
         --------
@@ -285,11 +270,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     def forget(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Subtract sequences that were learned from.
-
-        Parameters
-        ----------
-        X : list, str, DataFrame, Arrow table, file name or `read_sequences(...)`
-            Sequences to forget.
 
         Raises
         ------
@@ -364,11 +344,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log-probability of each sequence; a missing step is summed over all symbols.
-
-        Parameters
-        ----------
-        X : list, str, file name, DataFrame or `read_sequences(...)`
-            Sequences.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from sklearn.utils import ClassifierTags
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import EmEstimator, progress
+from softcount.estimators.docstrings import IGNORED, PARTIAL_ROWS
 from softcount.estimators.fitted_estimator import FittedEstimator, Posteriors
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, needs_all_rows, row_by_row
 from softcount.estimators.parameters import AUTO, HALF_LIFE, Parameter
@@ -78,6 +79,8 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
     array([0, 1])
     """
 
+    _arguments: ClassVar = {"X": PARTIAL_ROWS, "partial_fit.y": IGNORED}
+
     def __init__(  # noqa: PLR0913
         self,
         n_components: int | str = AUTO,
@@ -114,8 +117,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         y : array of shape (n_rows,) or str, default=None
             Classes of some rows, or the name of the column of `X` that holds them. These rows stay in their class, and
             component i is `classes_[i]`. A complete `y` is ignored, as in scikit-learn.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row. A row of weight 2 counts as two equal rows.
 
         Raises
         ------
@@ -265,8 +266,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows. Cells and columns may be missing.
         of : object, default=None
             Not supported: use `impute` or `query` for a column. Only networks support it.
 
@@ -417,10 +416,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            The batch.
-        y : object, default=None
-            Ignored; present for pipelines.
         half_life : float, default=None
             Number of further rows after which a row counts half, to follow drift. `step` is not used then.
         step : float, default=0.6

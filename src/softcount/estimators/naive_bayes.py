@@ -66,7 +66,7 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     """
 
     classes_: Annotated[np.ndarray, "The classes, in sorted order."]
-    _arguments: ClassVar = {"X": PARTIAL_ROWS}
+    _arguments: ClassVar = {"X": PARTIAL_ROWS, "other": ("", "A fitted model of the same columns and kinds.")}
     _varied: ClassVar = {
         "random_state": varied(
             "random_state", help="Seed of the folds that evaluate the model; None is 0. Nothing else is random."
@@ -84,8 +84,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Rows. A folder with a sub-folder of documents for each class needs no `y`.
         y : array of shape (n_rows,) or str, default=None
             Classes, or the name of the column of `X` that holds them. None and NaN are missing labels.
-        sample_weight : array of shape (n_rows,), default=None
-            Weight of each row. A row of weight 2 counts as two equal rows.
 
         Raises
         ------
@@ -186,12 +184,10 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None,
         half_life: float | None = None,
     ) -> Self:  # fmt: skip
-        """Add rows to the counts. The first call decides the kinds of the columns.
+        """Add rows to the counts. The first call decides the kinds of the columns; later rows may have new categories.
 
         Parameters
         ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Further rows. They may have new categories.
         classes : array of shape (n_classes,), default=None
             All classes that occur in this call or in later ones; needed in the first call only.
         half_life : float, default=None
@@ -260,16 +256,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     def merge(self, other: ClassEstimator) -> Self:
         """Return a new model with the counts of both.
 
-        Parameters
-        ----------
-        other : ClassEstimator
-            A fitted model of the same columns and kinds.
-
-        Returns
-        -------
-        ClassEstimator
-            The merged model; neither of the two is changed.
-
         Examples
         --------
         >>> one = NaiveBayes().fit({"x": ["a", "b"]}, ["no", "yes"])
@@ -284,11 +270,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
 
     def forget(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Subtract rows that were learned from.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows to forget.
 
         Raises
         ------
@@ -345,11 +326,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Probability from which a class is predicted, such as {"ill": 0.2} or a result of `choose_threshold`. Below
             it, the most probable other class is predicted.
 
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Classes.
-
         References
         ----------
         .. [1] C. Elkan (2001). "The foundations of cost-sensitive learning". Proceedings of the 17th International
@@ -371,11 +347,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
     @row_by_row
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """Return the probability of each class given the row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Probabilities in the order of `classes_`.
 
         Examples
         --------
@@ -687,11 +658,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         If the assumptions of a model hold, its error on new rows tends to this value as the number of training rows
         grows. A model that does much worse on new rows has assumptions that do not hold. For a `Classifier` it is the
         error of its naive Bayes.
-
-        Parameters
-        ----------
-        n_samples : int, default=100_000
-            Rows drawn from the model, at least 2.
         """
         n_samples = check_whole("n_samples", n_samples, 2)
         return decisions.estimate_best_error(self._fitted, n_samples, inputs.make_generator(random_state))

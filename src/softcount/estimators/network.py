@@ -88,7 +88,10 @@ class BayesNet(EmEstimator, TableEstimator):
 
     fitted_: FittedNet
     classes_: Annotated[np.ndarray, "The classes, if the network was fitted with `y`."]
-    _arguments: ClassVar = {"of": ("str", "Node; by default the class.")}
+    _arguments: ClassVar = {
+        "of": ("str", "Node; by default the class."),
+        "other": ("", "A fitted network with the same edges, without hidden nodes."),
+    }
     _input_tags: ClassVar = {"allow_nan": True, "string": True, "categorical": True}
     _varied: ClassVar = {
         "criterion": varied("criterion", "bic", "bdeu", help="Score of the edges that edges='search' looks for."),
@@ -272,11 +275,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
         Missing cells and hidden nodes are completed by their expected counts under the network so far.
 
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Further rows.
-
         Examples
         --------
         >>> net = BayesNet([("Rain", "Wet")]).fit({"Rain": ["yes", "no"], "Wet": ["yes", "no"]})
@@ -293,18 +291,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return self._add(self._fit_alike(X, y, sample_weight).fitted_)
 
     def merge(self, other: BayesNet) -> Self:
-        """Return a new network with the counts of both.
-
-        Parameters
-        ----------
-        other : BayesNet
-            A fitted network with the same edges, without hidden nodes.
-
-        Returns
-        -------
-        BayesNet
-            The merged network; neither of the two is changed.
-        """
+        """Return a new network with the counts of both."""
         inputs.refuse_unlike(self, other, BayesNet)
         refuse_hidden(self._fitted.net)
         merged = copy(self)
@@ -312,11 +299,6 @@ class BayesNet(EmEstimator, TableEstimator):
 
     def forget(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Subtract rows that were learned from.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns)
-            Rows to forget.
 
         Raises
         ------
@@ -381,16 +363,6 @@ class BayesNet(EmEstimator, TableEstimator):
         The tree maximises the sum of the conditional mutual information I(column; parent | class). By default one prior
         row is shared by the categories of each configuration, because the tables are larger than those of naive Bayes.
 
-        Parameters
-        ----------
-        **settings
-            Further parameters of the constructor.
-
-        Returns
-        -------
-        BayesNet
-            The fitted network.
-
         Examples
         --------
         >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10, "c": ["u", "v"] * 10}
@@ -409,16 +381,6 @@ class BayesNet(EmEstimator, TableEstimator):
         It is the maximum spanning tree of the pairwise mutual information. Columns whose mutual information is 0 get no
         edge.
 
-        Parameters
-        ----------
-        **settings
-            Further parameters of the constructor.
-
-        Returns
-        -------
-        BayesNet
-            The fitted network.
-
         Examples
         --------
         >>> rows = {"a": ["x", "x", "y", "y"] * 5, "b": ["u", "v"] * 10, "c": ["u", "v"] * 10}
@@ -436,11 +398,6 @@ class BayesNet(EmEstimator, TableEstimator):
         **settings
             Further parameters of the constructor, among them `criterion`, `required`, `forbidden` and `max_parents`.
 
-        Returns
-        -------
-        BayesNet
-            The fitted network.
-
         Examples
         --------
         >>> rows = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20, "c": ["s", "s", "t", "t"] * 10}
@@ -452,16 +409,6 @@ class BayesNet(EmEstimator, TableEstimator):
     @classmethod
     def joint(cls, X: Any, y: Any, **settings: Any) -> Self:
         """Fit the full joint table of the class and all columns.
-
-        Parameters
-        ----------
-        **settings
-            Further parameters of the constructor.
-
-        Returns
-        -------
-        BayesNet
-            The fitted network.
 
         Raises
         ------
@@ -485,11 +432,6 @@ class BayesNet(EmEstimator, TableEstimator):
         ----------
         path : str or path
             The file, which may be compressed by gzip.
-
-        Returns
-        -------
-        BayesNet
-            A fitted network.
         """
         return cls._of_network(read_network(path))
 
@@ -898,11 +840,6 @@ class BayesNet(EmEstimator, TableEstimator):
         it is added. The contributions and `(prior)` sum exactly to the log-odds. In a naive Bayes structure they are
         the weights of evidence of the columns.
 
-        Parameters
-        ----------
-        against : object, default=None
-            Category to compare with. By default, the second most probable.
-
         Returns
         -------
         DataFrame
@@ -934,13 +871,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return self._result(arrow_table(shown), X, worst)
 
     def bayes_error(self, n_samples: int = 100_000, random_state: RandomState = None) -> BestError:
-        """Estimate the error rate of the best rule for the class if the network were the truth.
-
-        Parameters
-        ----------
-        n_samples : int, default=100_000
-            Rows drawn from the network, at least 2.
-        """
+        """Estimate the error rate of the best rule for the class if the network were the truth."""
         target, n_samples = self._of(None), check_whole("n_samples", n_samples, 2)
         if self.fitted_.net.cuts:
             raise DataError(
@@ -950,13 +881,7 @@ class BayesNet(EmEstimator, TableEstimator):
         return BestError.of(iter([self.predict_proba(drawn)]))
 
     def report(self, X: Any = None, redact: bool = False) -> Report:
-        """Return a report on the network with pictures.
-
-        Parameters
-        ----------
-        X : DataFrame, Arrow table, file name or array of shape (n_rows, n_columns), default=None
-            Rows to compare with those of the fit.
-        """
+        """Return a report on the network with pictures."""
         fitted = self._complete_record()
         if X is None:
             return report.make_report(fitted, None, redact)
