@@ -79,13 +79,6 @@ def rechunked(batches: Iterable[Any], rows: int) -> Iterator[Any]:
 ARROW_MAGIC = b"ARROW1"
 
 
-def is_stream(data: Any) -> bool:
-    """Whether data yields Arrow batches without holding them: readers, DuckDB's relations."""
-    if not hasattr(data, "__arrow_c_stream__"):
-        return False
-    return type(data).__name__ in ("RecordBatchReader", "DuckDBPyRelation") or not hasattr(data, "__len__")
-
-
 class BatchSource(Source):
     """Rows of Arrow batches, which `batches` yields again on every call.
 

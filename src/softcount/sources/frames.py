@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,16 +39,8 @@ def call(name: str, *columns: Any, options: Any = None) -> Any:
     return arrow_compute.call_function(name, list(columns), options)
 
 
-def matches(column: Any, pattern: str) -> Any:
-    return call("match_substring_regex", column, options=arrow_compute.MatchSubstringOptions(pattern))
-
-
 def as_type(column: Any, kind: Any) -> Any:
     return call("cast", column, options=arrow_compute.CastOptions.safe(kind))
-
-
-def with_levels(column: Any) -> Any:
-    return call("dictionary_encode", column, options=arrow_compute.DictionaryEncodeOptions())
 
 
 class CellType(StrEnum):
@@ -65,17 +58,20 @@ class CellType(StrEnum):
 def cell_type(kind: Any) -> CellType:
     if pa.types.is_dictionary(kind):
         return cell_type(kind.value_type)
-    for cells, tests in (
-        (CellType.TEXT, (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)),
-        (CellType.TRUTH, (pa.types.is_boolean,)),
-        (CellType.WHOLE, (pa.types.is_integer,)),
-        (CellType.FLOAT, (pa.types.is_floating, pa.types.is_decimal)),
-        (CellType.TIME, (pa.types.is_date, pa.types.is_time, pa.types.is_timestamp, pa.types.is_duration)),
-        (CellType.EMPTY, (pa.types.is_null,)),
-    ):
-        if any(test(kind) for test in tests):
-            return cells
-    return CellType.NESTED
+    name = str(kind).partition("[")[0].partition("(")[0]
+    return _CELL_TYPES.get(name, CellType.NESTED)
+
+
+_CELL_TYPES = {
+    **dict.fromkeys(("string", "large_string", "string_view"), CellType.TEXT),
+    "bool": CellType.TRUTH,
+    **dict.fromkeys([f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)], CellType.WHOLE),
+    **dict.fromkeys(("halffloat", "float", "double"), CellType.FLOAT),
+    **dict.fromkeys([f"decimal{bits}" for bits in (32, 64, 128, 256)], CellType.FLOAT),
+    **dict.fromkeys(("date32", "date64", "time32", "time64", "timestamp", "duration"), CellType.TIME),
+    "null": CellType.EMPTY,
+}
+"""Cell types by the name of an Arrow type, without its parameters."""
 
 
 def flat(column: Any) -> Any:
@@ -179,15 +175,14 @@ def level_of(value: Any) -> Any:
 def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np.ndarray]:
     """Return text cells as float64, surrounding blanks removed, and a mask of those that are not numbers (NaN)."""
     values = text_of([None if cell is None else cell.strip() for cell in cells])
-    good = matches(values, pattern)
+    good = call("match_substring_regex", values, options=arrow_compute.MatchSubstringOptions(pattern))
     floats = as_type(call("if_else", good, values, pa.nulls(len(values), values.type)), pa.float64())
     return filled(floats), ~filled(good, null=True)
 
 
 def number_words(missing: tuple[str, ...]) -> tuple[float, ...]:
     """Return the missing words that are numbers, as in surveys where -9 means no answer."""
-    numbers = (number_of(word) for word in missing)
-    return tuple(float(number) for number in numbers if number is not None and math.isfinite(number))
+    return tuple(float(word) for word in missing if is_number(word) and math.isfinite(float(word)))
 
 
 def unify(columns: Iterable[Any], mixed: Any = None) -> list[Any]:
@@ -207,8 +202,11 @@ def unify(columns: Iterable[Any], mixed: Any = None) -> list[Any]:
 
 def text_bytes(table: Any) -> int:
     """Return the bytes of the text columns of a table or batch, without dictionary columns."""
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return sum(column.nbytes for column in table.columns if any(test(column.type) for test in tests))
+    total = 0
+    for column in table.columns:
+        if cell_type(column.type) is CellType.TEXT and not pa.types.is_dictionary(column.type):
+            total += column.nbytes
+    return total
 
 
 # -- sources of rows in memory
@@ -244,21 +242,21 @@ class ArrowSource(Source):
 
     def __init__(self, table: Any, keys: Sequence[Any] = (), named: bool = True, notes: tuple[str, ...] = ()) -> None:
         self.table, self.named, self.notes = table, named, notes
-        self.keys = list(keys) or list(self.table.column_names)
-        source.refuse_repeated(self.keys)
-        self.n_rows = self.table.num_rows
+        self.keys = list(keys) or list(table.column_names)
+        refuse_repeated(self.keys)
+        self.n_rows = table.num_rows
         if not self.may_be_empty:
             refuse_empty(self.n_rows, len(self.keys))
-        row_bytes = text_bytes(self.table) / max(1, self.table.num_rows)
-        self.chunk_rows = chunk_rows_for(self.table.num_rows, row_bytes, columns=len(self.keys))
-        self._at = {key: place for place, key in enumerate(self.keys)}
+        row_bytes = text_bytes(table) / max(1, self.n_rows)
+        self.chunk_rows = chunk_rows_for(self.n_rows, row_bytes, columns=len(self.keys))
+        self._columns = dict(zip(self.keys, table.columns, strict=True))
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        columns = {key: self.table.column(self._at[key]) for key in keys}
-        return ColumnRows(columns, 0, source.look_rows_for(len(self.keys)))()
+        rows = source.look_rows_for(len(self.keys))
+        return {key: self._columns[key].slice(0, rows) for key in keys}
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        columns = {key: self.table.column(self._at[key]) for key in wanted}
+        columns = {key: self._columns[key] for key in wanted}
         for start, count in self.spans():
             yield TablePiece(start, count, ColumnRows(columns, start, count))
 
@@ -350,8 +348,10 @@ def is_frame(data: Any) -> bool:
 
 def collected(data: Any) -> Any:
     """Collect a polars LazyFrame; return other data unchanged; raise an error for a Dask or Spark DataFrame."""
-    refuse_elsewhere(data)
-    return data.collect() if is_lazy(data) else data
+    home = type(data).__module__.partition(".")[0]
+    if home in ENGINES:
+        refuse_elsewhere(data)
+    return data.collect() if home == "polars" and is_lazy(data) else data
 
 
 def is_lazy(data: Any) -> bool:
@@ -389,13 +389,56 @@ def _plain_pandas(data: Any) -> Any:
     return changed
 
 
+def source_in_memory(data: Any) -> Source | None:
+    """Return the rows of a frame, an array, a sparse matrix, a mapping or nested lists; a source unchanged.
+
+    Return None for names of files, and for a reader or a DuckDB relation, which yields batches without holding them.
+    """
+    data = collected(data)
+    if isinstance(data, str | os.PathLike):
+        return None
+    if isinstance(data, Source):
+        return data
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        name = type(data).__name__
+        passing = name in ("RecordBatchReader", "DuckDBPyRelation") or not hasattr(data, "__len__")
+        return None if passing and hasattr(data, "__arrow_c_stream__") else frame_source(data)
+    if isinstance(data, Mapping):
+        return columns_source(data)
+    if type(data).__module__.startswith("scipy.sparse"):  # without importing SciPy
+        return SparseSource(data)
+    if isinstance(data, list | tuple) and data and all(isinstance(file, os.PathLike) for file in data):
+        return None
+    array = data if isinstance(data, np.ndarray) else _nested_array(data)
+    if array.dtype.kind in "iufb" or array.ndim != 2 or array.dtype.kind == "c" or 0 in array.shape:
+        if isinstance(array, np.ma.MaskedArray):
+            return DenseSource(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
+        array = np.asarray(array)
+        odd = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)  # half or extended precision
+        return DenseSource(array.astype(np.float64) if odd else array)
+    return columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
+
+
+def _nested_array(data: Any) -> np.ndarray:
+    """Convert rows given as lists to an array of numbers, or of objects if some cell is not a number."""
+    if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
+        raise DataError(f"a {type(data).__name__} is no table. Pass a file name, a frame, or a 2-D array.")
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
+        odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
+        raise DataError(
+            f"the rows differ in length: row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}. "
+            "Rows of one table have one length."
+        ) from None
+    return array if array.dtype.kind in "iufbc" else np.asarray(data, dtype=object)
+
+
 def frame_source(data: Any) -> ArrowSource:
     """Return the columns of a frame; nothing is copied if its memory is in Arrow format."""
     if hasattr(data, "iloc") and hasattr(data, "dtypes"):
         data = _plain_pandas(data)
-    names = getattr(data, "columns", None)
-    if names is not None and not callable(names):
-        refuse_repeated([name for name in names if isinstance(name, str)])
     try:
         table = data if isinstance(data, pa.Table) else pa.table(data)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
@@ -406,8 +449,9 @@ def frame_source(data: Any) -> ArrowSource:
             ) from None
         refuse_repeated(names)
         return columns_source({name: data[name] for name in names}, named=all(isinstance(name, str) for name in names))
-    refuse_repeated(table.column_names)
-    table = table.select(drop_index(table.schema).names) if table.schema.metadata else table
+    if table.schema.metadata:
+        refuse_repeated(table.column_names)  # else `select` would
+        table = table.select(drop_index(table.schema).names)
     notes = (table.schema.metadata or {}).get(b"pandas")
     labels = json.loads(notes).get("column_indexes", []) if notes else []
     if len(labels) == 1 and labels[0].get("pandas_type") in ("int64", "int32") and table.num_columns:

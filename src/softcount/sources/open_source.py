@@ -11,21 +11,13 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import numpy as np
 from msgspec import Struct
 
 from softcount.core.lazy import pa
 from softcount.core.remedies import POSTGRES
 from softcount.errors import DataError
 from softcount.sources import frames, wording
-from softcount.sources.arrow_files import (
-    ARROW_MAGIC,
-    PARQUET_MAGIC,
-    ArrowFileSource,
-    ParquetSource,
-    is_stream,
-    stream_source,
-)
+from softcount.sources.arrow_files import ARROW_MAGIC, PARQUET_MAGIC, ArrowFileSource, ParquetSource, stream_source
 from softcount.sources.bytestream import Progress, TextFile, first_bytes, is_passing, spooled
 from softcount.sources.csv_file import CsvSource
 from softcount.sources.databases import part_source
@@ -52,21 +44,7 @@ def open_source(data: Any, missing: tuple[str, ...], form: FileFormat, progress:
     if isinstance(data, list | tuple) and data and all(isinstance(file, os.PathLike) for file in data):
         files = [os.fsdecode(file) for file in data]
         return JoinedSource([from_path(file, make) for file in files], files, form.file_column)
-    data = frames.collected(data)
-    if hasattr(data, "pieces") and hasattr(data, "head"):
-        source: Source = data
-        return source
-    if isinstance(data, np.ndarray):
-        return _array_source(data)
-    if type(data).__module__.startswith("scipy.sparse"):  # without importing SciPy
-        return frames.SparseSource(data)
-    if is_stream(data):
-        return stream_source(data)
-    if frames.is_frame(data):
-        return frames.frame_source(data)
-    if isinstance(data, Mapping):
-        return frames.columns_source(data)
-    return _array_source(_nested_array(data))
+    return frames.source_in_memory(data) or stream_source(data)
 
 
 def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = CONTENT_DECIDES) -> Source:
@@ -119,34 +97,6 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
     found.form = form
     found.notes = (*notes, *found.notes)
     return found
-
-
-def _array_source(array: np.ndarray) -> Source:
-    if array.dtype.kind in "iufb" or array.ndim != 2 or array.dtype.kind == "c" or 0 in array.shape:
-        if isinstance(array, np.ma.MaskedArray):
-            return frames.DenseSource(np.where(np.ma.getmaskarray(array), np.nan, array.data.astype(np.float64)))
-        array = np.asarray(array)
-        odd = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)  # half or extended precision
-        return frames.DenseSource(array.astype(np.float64) if odd else array)
-    return frames.columns_source({place: array[:, place] for place in range(array.shape[1])}, named=False)
-
-
-def _nested_array(data: Any) -> np.ndarray:
-    """Convert rows given as lists to an array of numbers, or of objects if some cell is not a number."""
-    if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
-        raise DataError(f"a {type(data).__name__} is no table. Pass a file name, a frame, or a 2-D array.")
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in data]
-        odd = next(place for place, length in enumerate(lengths) if length != lengths[0])
-        raise DataError(
-            f"the rows differ in length: row 1 has {lengths[0]} cells, row {odd + 1} has {lengths[odd]}. "
-            "Rows of one table have one length."
-        ) from None
-    if array.dtype.kind in "iufbc":
-        return array
-    return np.asarray(data, dtype=object)
 
 
 # -- several files as one table

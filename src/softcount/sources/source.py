@@ -202,7 +202,8 @@ class Source:
     def spans(self) -> Iterator[tuple[int, int]]:
         """Return the first row and the number of rows of every chunk, if these depend on `n_rows` alone."""
         rows = self.n_rows or 0
-        return ((start, min(self.chunk_rows, rows - start)) for start in range(0, rows, self.chunk_rows))
+        for start in range(0, rows, self.chunk_rows):
+            yield start, min(self.chunk_rows, rows - start)
 
 
 def refuse_repeated(keys: Sequence[Key]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +20,7 @@ from softcount.core.lazy import pa, pc
 from softcount.core.ranges import Digits
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.frames import filled, text_of
+from softcount.sources.frames import PLAIN, filled, text_of
 from softcount.sources.source import ORDERS, Key
 
 Read = tuple[np.ndarray, np.ndarray]
@@ -72,7 +72,7 @@ class NumberForm(Struct, frozen=True, dict=True, tag_field="form", tag="number")
     @property
     def is_text(self) -> bool:
         """Whether Arrow cannot parse the cells as numbers."""
-        return bool(self.unit or self.thousands or self.decimal != "." or self.parentheses)
+        return bool(self.prefix or self.suffix or self.thousands or self.decimal != "." or self.parentheses)
 
     @property
     def unit(self) -> str:
@@ -123,6 +123,8 @@ def _number_pattern(thousands: str, decimal: str) -> str:
         whole = f"(?:[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+|{whole})"
     return f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)"
 
+
+_plain_number = re.compile(_number_pattern("", "."))
 
 # -- dates, times of day, durations
 
@@ -417,9 +419,10 @@ def detect_rounding(values: np.ndarray) -> NumberForm | None:
     """
     some = values[:ENOUGH_NUMBERS]
     with np.errstate(over="ignore", invalid="ignore"):
-        fits = (digits for digits in range(1, MOST_DECIMALS + 1) if (np.round(some, digits) == some).all())
-        found = next(fits, None)
-    return None if found is None else NumberForm(digits=found)
+        for digits in range(1, MOST_DECIMALS + 1):
+            if (np.round(some, digits) == some).all():
+                return NumberForm(digits=digits)
+    return None
 
 
 def is_plain(form: CellForm | None) -> bool:
@@ -482,24 +485,26 @@ class CellHabits(NamedTuple):
 
 
 NO_HABITS = CellHabits()
-_digit = re.compile("[0-9]")
+_digit, _plain = re.compile("[0-9]"), re.compile(PLAIN)
 
 
 def detect_form(key: Key, texts: Sequence[str | None], habits: CellHabits) -> CellForm | None:
     """Return the form shared by all cells that contain a digit; None if they share no form."""
     cells = [text.strip() for text in texts if text is not None and _digit.search(text)]
-    if not cells:
+    if not cells or (habits.decimal != "," and all(map(_plain.fullmatch, cells))):
         return None
     some = cells[:LOOKED_AT]
     form = _number_form(key, some, habits)
     others = [] if form is None else [cell for cell, bad in zip(cells, form.read(cells)[1], strict=True) if bad]
-    if form is None and all(map(re.compile(_number_pattern("", ".")).fullmatch, some)):
+    if form is None and all(map(_plain_number.fullmatch, some)):
         others = list(cells[LOOKED_AT:])  # plain numbers so far
-    return (
-        (_number_form(key, [*others[:LOOKED_AT], *some], habits) if others else form)
-        or _time_form(key, cells, habits)
-        or _duration_form(cells)
-    )
+    form = _number_form(key, [*others[:LOOKED_AT], *some], habits) if others else form
+    if form is not None:
+        return form
+    patterns = _time_patterns(cells[0])
+    if patterns:
+        return _time_form(key, cells, patterns, habits)
+    return _duration_form(cells) if _duration.fullmatch(cells[0]) else None
 
 
 _CURRENCIES = (
@@ -516,10 +521,12 @@ _MARKS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", "."), (" ", ","), 
 
 
 def _number_form(key: Key, cells: Sequence[str], habits: CellHabits) -> NumberForm | None:
-    found = [_cell.fullmatch(cell) for cell in cells]
-    matches = [match for match in found if match is not None]
-    if len(matches) < len(found) or any(bool(match["open"]) != bool(match["close"]) for match in matches):
-        return None
+    matches = []
+    for cell in cells:
+        match = _cell.fullmatch(cell)
+        if match is None or bool(match["open"]) != bool(match["close"]):
+            return None
+        matches.append(match)
     prefixes, units = {match["prefix"] for match in matches}, {match["suffix"].strip() for match in matches}
     if len(units) > 1 or len(prefixes) > 1:
         return None
@@ -553,14 +560,15 @@ def _marks(key: Key, numbers: Sequence[str], habits: CellHabits) -> tuple[str, s
 _comma_decimals = re.compile(r"(?:[0-9.\u00a0\u202f ']*[0-9]),(?:[0-9]{1,2}|[0-9]{4,})")
 
 
-def detect_decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
-    """Return a comma if some column of numbers can be read only with decimal commas; then all columns use it."""
-    for cells in columns:
-        found = [_cell.fullmatch(cell.strip()) for cell in cells[:LOOKED_AT] if _digit.search(cell)]
-        numbers = [match["number"].strip() for match in found if match is not None]
-        if len(numbers) == len(found) and any(_comma_decimals.fullmatch(number) for number in numbers):
-            return ","
-    return None
+def has_decimal_commas(cells: Sequence[str]) -> bool:
+    """Whether the cells with a digit are numbers that can be read only with decimal commas."""
+    found = False
+    for cell in cells if "," in "".join(cells) else ():
+        match = _cell.fullmatch(cell.strip())
+        if match is None and _digit.search(cell):
+            return False
+        found = found or (match is not None and _comma_decimals.fullmatch(match["number"].strip()) is not None)
+    return found
 
 
 _ZONE = r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2}|)"
@@ -585,9 +593,8 @@ _DATES = tuple(
 """Regular expressions of dates, with the patterns that read them: two if day or month may come first."""
 
 
-def _time_form(key: Key, cells: Sequence[str], habits: CellHabits) -> TimeForm | None:
+def _time_form(key: Key, cells: Sequence[str], patterns: list[str], habits: CellHabits) -> TimeForm | None:
     """Detect the form of dates, times or durations; ambiguous dates raise an error unless `habits` give their order."""
-    patterns = _time_patterns(cells[0])
     zones = {match["zone"] for cell in cells if (match := _moment.fullmatch(cell)) and match["clock"]}
     if len(zones) > 1 and "" not in zones:
         patterns = [re.sub("(?:Z|[+-][0-9]{2}:?[0-9]{2})$", "%z", pattern) for pattern in patterns]

@@ -7,8 +7,7 @@ such as 80+ or <5, may carry information: they raise an error with a remedy, unl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +30,8 @@ from softcount.sources.frames import (
     number_of,
     numpy_of,
     text_of,
-    with_levels,
 )
-from softcount.table.cell_forms import CellForm, Read, is_plain, seconds_of
+from softcount.table.cell_forms import CellForm, is_plain, seconds_of
 from softcount.table.schema import DASHES, MISSING, Key, asked_words
 
 FEW_ROWS = 10
@@ -76,9 +74,9 @@ class OddCells(NamedTuple):
         for place in np.flatnonzero(bad).tolist():
             word = texts[place].strip()
             spelt[word] = spelt.get(word, 0) + int(counts[place])
-        words = sorted(spelt, key=lambda word: -spelt[word])
+        words = sorted(spelt, key=spelt.__getitem__, reverse=True)
         known = np.array([value is not None for value in texts], dtype=bool)
-        return cls(tuple(words), tuple(spelt[word] for word in words), int(counts[known & ~bad].sum()))
+        return cls(tuple(words), tuple(map(spelt.__getitem__, words)), int(counts[known & ~bad].sum()))
 
     def describe(self) -> str:
         """Return, for example, `55 of 60 cells are numbers; the others are 'n/a' (5)`."""
@@ -102,16 +100,16 @@ class OddCells(NamedTuple):
         """
         odd, name = sum(self.counts), wording.column(key)
         cells = self.numbers + odd
-        if cells < FEW_ROWS or few_levels or any(_padded.fullmatch(word) for word in self.words):
+        if cells < FEW_ROWS or few_levels or any(map(_padded.fullmatch, self.words)):
             return False, ""
         stray = odd <= MOST_STRAY * cells
         few = len(self.words) <= FEW_WORDS and max(map(len, self.words)) <= wording.LONGEST
         if not stray and (not few or odd > MOST_ODD * cells):
             enough = 2 * self.numbers >= cells
             return False, f"{name} is read as words: {self.describe()}. {self.remedy(key)}" if enough else ""
-        if any(_infinite.fullmatch(word) for word in self.words):
+        if any(map(_infinite.fullmatch, self.words)):
             raise DataError(f"{name}: {self.describe()}. Infinite values cannot be counted. {self.remedy(key)}")
-        if not stray and any(_digit.search(word) for word in self.words):
+        if not stray and any(map(_digit.search, self.words)):
             raise DataError(f"{name}: {self.describe()}. {self.remedy(key)}")
         kept = remedies.kind(key, "categorical")
         return True, f"{name}: {self.describe()}{TAKEN} ({kept} keeps them as categories)"
@@ -130,12 +128,12 @@ def missing_notes(notes: Sequence[str]) -> list[str]:
     return [note for note in notes if TAKEN in note]
 
 
-def note_of_marks(key: Key, values: np.ndarray) -> str:
+def note_of_marks(key: Key, values: np.ndarray | None) -> str:
     """Return a note on numbers such as -999 that lie farther from the rest than the rest is wide; empty without any.
 
     A whole number below 0 that is repeated among numbers of 0 and more, such as -200, is noted too.
     """
-    if len(values) < FEW_ROWS:
+    if values is None or len(values) < FEW_ROWS:
         return ""
     ends = {float(values.min()), float(values.max())}
     marks = [end for end in sorted(ends) if _nines.fullmatch(f"{end:.17g}")]
@@ -180,11 +178,10 @@ class MissingWords(Struct, frozen=True):
         With real `nulls`, only words named by the user.
         """
         named = asked_words(missing)
-        if nulls and named != missing:
-            words = tuple(word.strip() for word in named)
-            return cls(frozenset(words), frames.number_words(words), dashes=False)
-        words = tuple(dict.fromkeys(("", *(str(word).strip() for word in missing))))
-        return cls(frozenset(words), frames.number_words(words), trim and not nulls, set(MISSING) <= set(words))
+        only_named = nulls and named != missing
+        words = frozenset(map(str.strip, named if only_named else ("", *map(str, missing))))
+        numbers = frames.number_words(tuple(map(str.strip, named))) if named else ()
+        return cls(words, numbers, trim and not nulls, only_named or words.issuperset(MISSING), not only_named)
 
     def among(self, more: tuple[str, ...]) -> MissingWords:
         return replace(self, missing=self.missing.union(more)) if more else self
@@ -201,15 +198,28 @@ def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
     if cell_type(column.type) is CellType.EMPTY:
         return [], np.full(len(column), -1, dtype=np.int32)
     if not pa.types.is_dictionary(column.type):
-        column = with_levels(column)
+        column = call("dictionary_encode", column)
     places, known = numpy_of(column.indices)
-    places = places if known is None else np.where(known, places, np.int32(-1))
+    places, values = places if known is None else np.where(known, places, np.int32(-1)), column.dictionary
     # Slices of a column share its dictionary: drop the entries that no row uses.
-    seen = np.bincount(places + 1, minlength=len(column.dictionary) + 1)[1:] > 0
-    if seen.all():
-        return _levels(column.dictionary, words), places
-    renumbered = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)
-    return _levels(column.dictionary.take(arrow_of(np.flatnonzero(seen))), words), renumbered[places]
+    seen = np.bincount(places + 1, minlength=len(values) + 1)[1:] > 0
+    if not seen.all():
+        values = values.take(arrow_of(np.flatnonzero(seen)))
+        places = np.append(np.cumsum(seen) - 1, -1).astype(np.int32)[places]
+    cells = cell_type(values.type)
+    if cells is CellType.TEXT:
+        found = []
+        for cell in values.to_pylist():
+            bare = None if cell is None else cell.strip()
+            found.append(None if bare is None or bare in words.missing else bare if words.trim else cell)
+        return found, places
+    if cells is CellType.TIME:
+        return [None if value is None else str(value) for value in values.to_pylist()], places
+    if cells is CellType.FLOAT:
+        values = values.cast(pa.float64(), safe=False)
+    gone = (None, *words.numbers)
+    levels = map(frames.level_of, values.to_pylist())
+    return [None if level in gone or level != level else level for level in levels], places
 
 
 NAMED_WORDS, NAMED_COLUMNS = 5, 3
@@ -224,8 +234,6 @@ def mask_words(
     Words with a blank before or after them are found too. The empty cell is not a word. In the columns `spelt` a dash
     is a category; in others the note counts it.
     """
-    if not words.dashes:
-        return dict(columns), ()
     kept = {key: flat(column) for key, column in columns.items()}
     lookups = {kind: _lookup(words, kind) for kind in (pa.string(), pa.large_string())}
     found: dict[str, dict[Key, int]] = {}
@@ -267,22 +275,6 @@ def _lookup(words: MissingWords, kind: Any, more: Sequence[str] = DASHES) -> Any
     return arrow_compute.SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
 
 
-def _levels(values: Any, words: MissingWords) -> list[Any]:
-    cells = cell_type(values.type)
-    if cells is CellType.TEXT:
-        bare = [None if value is None else value.strip() for value in values.to_pylist()]
-        kept = bare if words.trim else values.to_pylist()
-        return [None if word is None or word in words.missing else cell for word, cell in zip(bare, kept, strict=True)]
-    if cells is CellType.TIME:
-        return [None if value is None else str(value) for value in values.to_pylist()]
-    if cells is CellType.FLOAT:
-        values = _as_floats(values)
-    return [
-        None if value is None or value != value or value in words.numbers else frames.level_of(value)
-        for value in values.to_pylist()
-    ]
-
-
 def numbers(
     column: Any, words: MissingWords, key: Key, start: int, *, padded: bool = False, form: CellForm | None = None
 ) -> np.ndarray:
@@ -296,8 +288,12 @@ def numbers(
         raise DataError(f"{wording.column(key)} holds nested or binary values, where the model has numbers.")
     if cells is CellType.TEXT:
         pattern = frames.PADDED if padded else frames.PLAIN
-        read = partial(frames.floats_of, pattern=pattern) if form is None or is_plain(form) else form.read
-        return without(_read_text(column, words, key, start, read), words.numbers)
+        texts, places = distinct(column, words.among_numbers)
+        plain = form is None or is_plain(form)
+        floats, bad = frames.floats_of(texts, pattern) if plain else form.read(texts)  # type: ignore[union-attr]
+        if bad.any() or np.isinf(floats).any():
+            raise _unreadable(key, start, texts, places, bad, floats)
+        return without(np.append(floats, np.nan)[places], words.numbers)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if cells is CellType.EMPTY:
@@ -305,7 +301,8 @@ def numbers(
     elif cells is CellType.TIME:
         found = seconds_of(column)
     else:
-        found = filled(_as_floats(column.cast(pa.int8()) if cells is CellType.TRUTH else column))
+        column = column.cast(pa.int8()) if cells is CellType.TRUTH else column
+        found = filled(column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False))
     refuse_infinite(found, key, start)
     return without(found, words.numbers)
 
@@ -319,35 +316,27 @@ def without(found: np.ndarray, marks: tuple[float, ...]) -> np.ndarray:
     return found
 
 
-def _as_floats(column: Any) -> Any:
-    return column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
-
-
-def _read_text(
-    column: Any, words: MissingWords, key: Key, start: int, read: Callable[[Sequence[str | None]], Read]
-) -> np.ndarray:
-    texts, places = distinct(column, words.among_numbers)
-    floats, bad = read(texts)
+def _unreadable(
+    key: Key, start: int, texts: Sequence[Any], places: np.ndarray, bad: np.ndarray, floats: np.ndarray
+) -> DataError:
+    """Return the error for the first cell that is not a number, or else infinite."""
     infinite = np.isinf(floats)
-    if not bad.any() and not infinite.any():
-        found: np.ndarray = np.append(floats, np.nan)[places]
-        return found
     row = int(np.argmax(np.isin(places, np.flatnonzero(bad if bad.any() else infinite))))
     if not bad.any():
-        raise too_large(key, start + row, texts[places[row]])
+        return too_large(key, start + row, texts[places[row]])
     odd = OddCells.of(texts, places, bad)
     word = odd.words[0]
     where = f"{wording.column(key)} holds numbers, but row {start + row + 1} holds {wording.cell(word)}."
     if _infinite.fullmatch(word):
-        raise DataError(f"{where} Infinite values cannot be counted; if it means missing: {remedies.missing(word)}")
+        return DataError(f"{where} Infinite values cannot be counted; if it means missing: {remedies.missing(word)}")
     if len(word) > wording.LONGEST:  # a document, which is neither a missing word nor a category
-        raise DataError(
+        return DataError(
             f"{where} If it is text: {remedies.kind(key, 'text')}; or leave it out: {remedies.kind(key, 'ignore')}"
         )
     if odd.numbers and 1 < len(odd.words) <= FEW_WORDS:
-        raise DataError(f"{where} {odd.describe()}. {odd.remedy(key)}")
+        return DataError(f"{where} {odd.describe()}. {odd.remedy(key)}")
     level = remedies.kind(key, "categorical")
-    raise DataError(f"{where} If it means missing: {remedies.missing(word)}; if it is a category: {level}")
+    return DataError(f"{where} If it means missing: {remedies.missing(word)}; if it is a category: {level}")
 
 
 def too_large(key: Key, row: int, shown: object) -> DataError:
@@ -382,7 +371,7 @@ def type_name(kind: Any) -> str:
         return name and CATEGORY + name
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     name = "string" if text else str(kind)
-    return name if is_type_name(name) else ""
+    return name if _NAMED.fullmatch(name) else ""
 
 
 def is_type_name(name: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.lazy import pa
+from softcount.core.lazy import arrow_compute, pa
 from softcount.sources import frames
 from softcount.table.cell_forms import NO_HABITS, CellForm, CellHabits, NumberForm, detect_form, form_of_type
 from softcount.table.cell_values import MissingWords, OddCells, distinct, find_dashes, note_of_marks, numbers, without
@@ -38,11 +38,11 @@ def is_few(count: int, rows: int) -> bool:
 class Facts(Struct, frozen=True):
     """Facts about the first `rows` rows of a column: `known` have a value, `different` values are distinct.
 
-    For numbers `different` is a lower bound. `values` are the numbers in row order without the missing ones, or None
-    for text. `only` is the value of a constant column. `words` is the mean number of words in a text cell. `coded`: a
-    dictionary column. `missing` are cells that mean missing in this column only, and `note` is a remark on its cells.
-    `written` is the form of its numbers, None if plain. `there` masks the rows that have a value; None if only some
-    rows were read.
+    For numbers with decimals `different` is 2 if they differ. `values` are the numbers in row order without the missing
+    ones, or None for text; `whole`: all of them are whole. `only` is the value of a constant column. `words` is the
+    mean number of words in a text cell. `coded`: a dictionary column. `missing` are cells that mean missing in this
+    column only, and `note` is a remark on its cells. `written` is the form of its numbers, None if plain. `there` masks
+    the rows that have a value; None if only some rows were read.
     """
 
     key: Any
@@ -58,10 +58,7 @@ class Facts(Struct, frozen=True):
     note: str = ""
     written: CellForm | None = None
     there: np.ndarray | None = None
-
-    @property
-    def whole(self) -> bool:
-        return self.values is not None and bool(np.all(self.values == np.floor(self.values)))
+    whole: bool = False
 
     def of_rows(self, rows: np.ndarray | None) -> Facts:
         """Return the facts of the rows at these places, which may repeat; None means every row."""
@@ -92,43 +89,33 @@ def facts_of(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
     cells = frames.cell_type(column.type)
     if cells is frames.CellType.NESTED:
         return Facts(key, cells, len(column), 0, 0)
-    if cells in (frames.CellType.TEXT, frames.CellType.TRUTH):
+    if cells is frames.CellType.TRUTH:
+        return _level_facts(key, cells, *distinct(column, words))
+    if cells is frames.CellType.TEXT:
         plain = _plain_facts(key, column, words, meant)
         return plain or _running_facts(key, column, words) or _cell_facts(key, column, words, meant)
     coded = pa.types.is_dictionary(column.type)
     facts = number_facts(key, numbers(column, words, key, 0), cells, coded=coded)
     if cells is frames.CellType.TIME:
         return replace(facts, written=form_of_type(column.type.value_type if coded else column.type))
-    return facts if meant.levels else _with_marks(facts)
+    return facts if meant.levels else replace(facts, note=note_of_marks(key, facts.values))
 
 
 def number_facts(key: Key, column: np.ndarray, cells: frames.CellType, *, coded: bool = False) -> Facts:
     """Return the facts of a column of numbers, NaN if missing."""
     there = ~np.isnan(column)
     values = column[there]
-    different = count_distinct(values)
-    only: Any = None
-    if different == 1:
-        only = float(values[0])
-        if cells is frames.CellType.TRUTH:
-            only = bool(only)
-        elif only.is_integer() and abs(only) < 2**53:
-            only = int(only)
-    return Facts(key, cells, len(column), len(values), different, values, only, coded=coded, there=there)
-
-
-def count_distinct(values: np.ndarray) -> int:
-    """Count distinct numbers; for two or more numbers with decimals the result is always 2."""
-    if not len(values):
-        return 0
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        return 1
-    if not np.all(values == np.floor(values)):
-        return 2
-    if high - low < FEW_BINS:
-        return int(np.count_nonzero(np.bincount((values - low).astype(np.int64))))
-    return len(np.unique(values))
+    whole, different, only = bool(np.all(values == np.floor(values))), 0, None
+    if len(values):
+        low, high = float(values.min()), float(values.max())
+        different = 1 if low == high else 2
+        if low < high and whole:
+            bins = np.bincount((values - low).astype(np.int64)) if high - low < FEW_BINS else np.unique(values)
+            different = int(np.count_nonzero(bins)) if high - low < FEW_BINS else len(bins)
+        if low == high:
+            number = int(low) if low.is_integer() and abs(low) < 2**53 else low
+            only = bool(low) if cells is frames.CellType.TRUTH else number
+    return Facts(key, cells, len(column), len(values), different, values, only, coded=coded, there=there, whole=whole)
 
 
 def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts | None:
@@ -136,16 +123,16 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
 
     Return None for other columns, or if a number may mean missing.
     """
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if not text or words.numbers or meant.habits.decimal == ",":
+    if pa.types.is_dictionary(column.type) or words.numbers or meant.habits.decimal == ",":
         return None
-    if not frames.call("all", frames.matches(column, frames.PLAIN)).as_py():
+    pattern = arrow_compute.MatchSubstringOptions(frames.PLAIN)
+    if not frames.call("all", frames.call("match_substring_regex", column, options=pattern)).as_py():
         return None
     values = frames.filled(frames.as_type(column, pa.float64()))
     if not np.isfinite(values).any():
         return None
     facts = number_facts(key, values, frames.CellType.TEXT)
-    return facts if meant.levels or not words.usual else _with_marks(facts)
+    return facts if meant.levels or not words.usual else replace(facts, note=note_of_marks(key, facts.values))
 
 
 def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
@@ -155,24 +142,20 @@ def _running_facts(key: Key, column: Any, words: MissingWords) -> Facts | None:
     """
     some = column.slice(0, FEW_CELLS)
     coded = pa.types.is_dictionary(some.type)
-    spelled = some.dictionary if coded else some
-    if (
-        frames.cell_type(spelled.type) is not frames.CellType.TEXT
-        or (frames.call("mean", frames.call("binary_length", spelled)).as_py() or 0) < LONG_CELL
-    ):
+    lengths = frames.call("binary_length", some.dictionary if coded else some)
+    if (frames.call("mean", lengths).as_py() or 0) < LONG_CELL:
         return None
     some = without_marks(some.dictionary_decode() if coded else some, words.missing)
     different = frames.call("count_distinct", some).as_py()
     if different <= FEW_TEXTS:
         return None
     texts = some.drop_null().slice(0, FEW_MEANT).to_pylist()
-    return Facts(key, frames.CellType.TEXT, len(some), len(some) - some.null_count, different, words=_mean_words(texts))
+    mean = len(" ".join(texts).split()) / len(texts)
+    return Facts(key, frames.CellType.TEXT, len(some), len(some) - some.null_count, different, words=mean)
 
 
 def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Facts:
     found, places = distinct(column, words)
-    if frames.cell_type(column.type) is not frames.CellType.TEXT:
-        return _level_facts(key, frames.cell_type(column.type), found, places)
     as_spelt = meant.levels or not words.usual
     dashes = find_dashes(found) if words.dashes and not as_spelt else ()
     if dashes:
@@ -201,7 +184,9 @@ def _number_facts(key: Key, found: list[Any], places: np.ndarray, words: Missing
     if few and form is not None and plain and all(cell is None or cell.isdecimal() for cell in found):
         return replace(spelt, written=None)  # plain integers, whatever the decimal mark of other columns
     if not bad.any():
-        return None if few and form is not None else spelt if as_spelt else _with_marks(spelt)
+        marked = not as_spelt and kind is frames.CellType.TEXT
+        spelt = replace(spelt, note=note_of_marks(key, spelt.values)) if marked else spelt
+        return None if few and form is not None else spelt
     odd = OddCells.of(found, places, bad)
     missing, note = odd.judge(key, few)
     if missing:
@@ -213,21 +198,10 @@ def _level_facts(key: Key, cells: frames.CellType, found: list[Any], places: np.
     """Return the facts of categories from their distinct values and the place of each row's value."""
     known = np.append([value is not None for value in found], False)[places] if len(places) else np.zeros(0, bool)
     texts = [value for value in found if value is not None]
-    different = len(set(texts))
+    different, some = len(set(texts)), texts[:FEW_MEANT]
     only = texts[0] if different == 1 else None
-    return Facts(key, cells, len(places), int(known.sum()), different, None, only, _mean_words(texts), there=known)
-
-
-def _with_marks(facts: Facts) -> Facts:
-    """Add a note if some numbers look like marks of missing cells."""
-    if facts.values is None or facts.cells is frames.CellType.TIME:
-        return facts
-    return replace(facts, note=note_of_marks(facts.key, facts.values))
-
-
-def _mean_words(texts: list[str]) -> float:
-    some = [text for text in texts[:FEW_MEANT] if isinstance(text, str)]
-    return sum(len(text.split()) for text in some) / len(some) if some else 0.0
+    mean = len(" ".join(some).split()) / len(some) if some and cells is frames.CellType.TEXT else 0.0
+    return Facts(key, cells, len(places), int(known.sum()), different, None, only, mean, there=known)
 
 
 # -- repeated rows
@@ -242,9 +216,10 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def cell_codes(column: Any) -> np.ndarray:
-    return frames.filled(frames.as_type(frames.with_levels(frames.flat(column)).indices, "float64"), -1.0).astype(
-        np.int64
-    )
+    """Return the places of the cells among the distinct ones, -1 if missing."""
+    column = frames.flat(column)
+    places, known = frames.numpy_of(frames.call("dictionary_encode", column).indices)
+    return (places if known is None else np.where(known, places, -1)).astype(np.int64)
 
 
 def counted_rows(columns: Iterable[np.ndarray], weights: np.ndarray | None = None) -> np.ndarray | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -19,8 +20,7 @@ from softcount.sources.frames import CellType, arrow_of, cell_type, flat, number
 from softcount.sources.source import Source, TablePiece, Wanted
 from softcount.table.cell_values import MissingWords, distinct, numbers, refuse_infinite, without
 from softcount.table.chunk import UNKNOWN, Chunk, Settled
-from softcount.table.labels import SideColumns
-from softcount.table.levels import LevelCoder, Recoder, order_codes, row_of
+from softcount.table.levels import LevelCoder, Recoder, SideColumns, order_codes, row_of
 from softcount.table.schema import Becomes, ColumnPlan, Contradiction, Key, Kind, Schema
 from softcount.table.text_columns import TextColumn, TextPiece, WordGathering, WordReader
 
@@ -35,14 +35,8 @@ class CodedChunk(Struct, frozen=True):
     missing: dict[Key, int] = field(default_factory=dict)
     unseen: dict[Key, int] = field(default_factory=dict)
     outside: dict[Key, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def weight(self) -> float:
-        return self.chunk.total_weight
-
-    @property
-    def unknown_labels(self) -> int:
-        return 0 if self.chunk.labels is None else int(np.count_nonzero(self.chunk.labels == UNKNOWN))
+    weight: float = 0.0
+    unknown_labels: int = 0
 
 
 Bounds = tuple[Callable[[np.ndarray], np.ndarray], str, str, str]
@@ -65,8 +59,6 @@ def without_outside(
     """
     outside: dict[Key, np.ndarray] = {}
     for slot, plan in plans:
-        if plan.field.kind not in BOUNDS:
-            continue
         is_outside, is_a, wrong, right = BOUNDS[plan.field.kind]
         rows = np.flatnonzero(is_outside(reals[:, slot]))
         if not len(rows):
@@ -101,22 +93,6 @@ def check_constant(plan: ColumnPlan, column: Any, start: int, words: MissingWord
             raise Contradiction(plan.key, row_of(places, place, start), reason, Becomes.LEVELS)
 
 
-class ColumnCoding(Struct, frozen=True):
-    """How the columns of a table are encoded; a `closed` table is read for prediction and learns no categories."""
-
-    plans: Sequence[ColumnPlan]
-    coders: Mapping[Key, LevelCoder]
-    words: MissingWords
-    closed: bool
-
-    @property
-    def numeric(self) -> list[ColumnPlan]:
-        return [plan for plan in self.plans if plan.field.used and plan.field.kind.numeric]
-
-    def level_coders(self, wide: bool) -> list[LevelCoder]:
-        return [coder for coder in self.coders.values() if coder.plan.field.wide == wide]
-
-
 class Encoder:
     """Turns loaded rows into the arrays of a chunk."""
 
@@ -134,43 +110,73 @@ class Encoder:
         return {key: coder.vocabulary.levels for key, coder in self.coders.items()}
 
 
-class ArrowEncoder(Encoder):
+class ColumnEncoder(Encoder):
+    """Encodes columns by their plans. If `closed`, the table is read for prediction and learns no categories.
+
+    `located` has the column of the source for each key.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[ColumnPlan],
+        coders: Mapping[Key, LevelCoder],
+        words: MissingWords,
+        located: Mapping[Key, Any],
+        closed: bool,
+    ) -> None:
+        self.coders, self.words, self.located, self.closed = coders, words, located, closed
+        self.numeric: list[ColumnPlan] = []
+        self.bounded: list[tuple[int, ColumnPlan]] = []
+        self.narrow: list[LevelCoder] = []
+        self.wide: list[LevelCoder] = []
+        for plan in plans:
+            if plan.key in coders:
+                (self.wide if plan.field.wide else self.narrow).append(coders[plan.key])
+            elif plan.field.used and plan.field.kind.numeric:
+                if plan.field.kind in BOUNDS:
+                    self.bounded.append((len(self.numeric), plan))
+                self.numeric.append(plan)
+
+
+class ArrowEncoder(ColumnEncoder):
     """Encodes Arrow columns: files, frames and streams."""
 
-    def __init__(self, coding: ColumnCoding, texts: Mapping[Key, TextColumn]) -> None:
-        self.coding, self.coders, self.numeric, self.texts = coding, coding.coders, coding.numeric, texts
-        self.constants = [] if coding.closed else [plan for plan in coding.plans if is_watched(plan)]
+    def __init__(self, plans: Sequence[ColumnPlan], texts: Mapping[Key, TextColumn], *coding: Any) -> None:
+        super().__init__(plans, *coding)
+        self.texts = texts
+        self.constants = () if self.closed else tuple(filter(is_watched, plans))
 
     def without_documents(self) -> ArrowEncoder:
-        return ArrowEncoder(self.coding, {key: text.without_documents() for key, text in self.texts.items()})
+        found = copy(self)
+        found.texts = {key: text.without_documents() for key, text in self.texts.items()}
+        return found
 
-    def encode(self, piece: TablePiece, columns: Mapping[Key, Any]) -> CodedChunk:
+    def encode(self, piece: TablePiece, raw: Mapping[Key, Any]) -> CodedChunk:
         """Encode one piece; a planned column that is absent is missing in every row."""
-        coding = self.coding
+        columns = {key: raw[name] for key, name in self.located.items() if name in raw}
         for plan in self.constants:
-            check_constant(plan, columns[plan.key], piece.start, coding.words)
+            check_constant(plan, columns[plan.key], piece.start, self.words)
         missing: dict[Key, int] = {}
         unseen: dict[Key, int] = {}
         reals = np.empty((piece.n_rows, len(self.numeric)))
         for slot, plan in enumerate(self.numeric):
-            column = columns.get(plan.key)
+            column, spec = columns.get(plan.key), plan.field
             if column is None:
                 reals[:, slot] = np.nan
             else:
-                padded = plan.field.declared or coding.closed
-                words = coding.words.among(plan.field.missing)
-                reals[:, slot] = numbers(column, words, plan.key, piece.start, padded=padded, form=plan.field.written)
-            missing[plan.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
-        reals, outside = without_outside(reals, enumerate(self.numeric), piece.start)
-        narrow = _levels(coding.level_coders(False), columns, piece, missing, unseen, np.uint8)
-        wide = _levels(coding.level_coders(True), columns, piece, missing, unseen, np.int32)
-        bags = {key: text.bag(piece, key, columns.get(key), coding.words) for key, text in self.texts.items()}
-        for key, bag in bags.items():
-            entries = np.diff(bag.indptr)  # 0 without a document, 1 for a document without a known word
+                padded, words = spec.declared or self.closed, self.words.among(spec.missing)
+                reals[:, slot] = numbers(column, words, spec.key, piece.start, padded=padded, form=spec.written)
+            missing[spec.key] = int(np.count_nonzero(np.isnan(reals[:, slot])))
+        reals, outside = without_outside(reals, self.bounded, piece.start)
+        narrow = _levels(self.narrow, columns, piece, missing, unseen, np.uint8)
+        wide = _levels(self.wide, columns, piece, missing, unseen, np.int32)
+        bags = []
+        for key, text in self.texts.items():
+            bags.append(text.bag(piece, key, columns.get(key), self.words))
+            entries = np.diff(bags[-1].indptr)  # 0 without a document, 1 for a document without a known word
             missing[key] = int(np.count_nonzero(entries == 0))
-            unseen[key] = int(np.count_nonzero(entries == 1)) if coding.closed else 0
-        chunk = Chunk(piece.start, piece.n_rows, reals, narrow, wide, tuple(bags.values()))
-        return CodedChunk(chunk, missing, unseen, outside)
+            unseen[key] = int(np.count_nonzero(entries == 1)) if self.closed else 0
+        return CodedChunk(Chunk(piece.start, piece.n_rows, reals, narrow, wide, tuple(bags)), missing, unseen, outside)
 
 
 def _levels(
@@ -214,24 +220,20 @@ class BagEncoder(Encoder):
         return CodedChunk(Chunk(piece.start, piece.n_rows, nothing, codes, wide, (rows,)))
 
 
-class DenseEncoder(Encoder):
+class DenseEncoder(ColumnEncoder):
     """Encodes rows of one array of numbers: as views if possible, else with one conversion per chunk.
 
     If `checked`, every number is read once to find infinite and missing ones. An engine whose own sums would reveal
     them can skip this: reading 400 MB a second time costs as much as a naive Bayes fit.
     """
 
-    def __init__(
-        self, array: np.ndarray, coding: ColumnCoding, located: Mapping[Key, Any], checked: bool = True
-    ) -> None:
-        self.coders, self.words, self.checked = coding.coders, coding.words, checked
-        self.numeric, self.located = coding.numeric, located
-        self.narrow, self.wide = coding.level_coders(False), coding.level_coders(True)
-        self.at = [located[plan.key] for plan in self.numeric]
-        self.bounded = [pair for pair in enumerate(self.numeric) if pair[1].field.kind is not Kind.REAL]
+    def __init__(self, array: np.ndarray, checked: bool, *coding: Any) -> None:
+        super().__init__(*coding)
+        self.checked = checked
+        self.at = [self.located[plan.key] for plan in self.numeric]
         self.as_is = self.at == list(range(array.shape[1])) and array.dtype == np.float64 and not self.words.numbers
         whole = array.dtype.kind in "iub" and not self.words.numbers
-        places = [located[coder.plan.key] for coder in self.narrow]
+        places = [self.located[coder.plan.key] for coder in self.narrow]
         self.recoder = Recoder(array, self.narrow, places) if self.narrow and whole else None
 
     def encode(self, piece: TablePiece, block: np.ndarray) -> CodedChunk:
@@ -263,16 +265,10 @@ class DenseEncoder(Encoder):
 
 
 class RowCoding(Struct, frozen=True):
-    """How rows become chunks: an encoder of the columns, the source name of each column, labels and weights."""
+    """How rows become chunks: the encoder of their columns, and the columns of labels and weights."""
 
     encoder: Encoder
-    located: Mapping[Key, Key]
     sides: SideColumns
-
-    def renamed(self, raw: Any) -> Any:
-        if not isinstance(raw, Mapping):
-            return raw
-        return {key: raw[name] for key, name in self.located.items() if name in raw}
 
 
 class ChunkTask(Struct, frozen=True):
@@ -290,12 +286,15 @@ class ChunkTask(Struct, frozen=True):
         return found.chunk
 
     def coded(self) -> CodedChunk:
-        piece, coding = self.piece, self.coding
+        piece, sides = self.piece, self.coding.sides
         raw = piece.load()
-        found = coding.encoder.encode(piece, coding.renamed(raw))
-        labels = coding.sides.labels_in(raw, piece.start, self.labels)
-        weights = coding.sides.weights_in(raw, piece.start, self.weights)
-        return replace(found, chunk=replace(found.chunk, labels=labels, weights=weights))
+        found = self.coding.encoder.encode(piece, raw)
+        labels = sides.labels_in(raw, piece.start, self.labels)
+        weights = sides.weights_in(raw, piece.start, self.weights)
+        unknown = 0 if labels is None else int(np.count_nonzero(labels == UNKNOWN))
+        weight = float(piece.n_rows if weights is None else weights.sum())
+        chunk = replace(found.chunk, labels=labels, weights=weights)
+        return replace(found, chunk=chunk, weight=weight, unknown_labels=unknown)
 
 
 class Tally:
@@ -406,8 +405,7 @@ class WordsEncoder(Encoder):
 
 
 def words_coding(reader: WordReader) -> tuple[RowCoding, dict[Key, Wanted]]:
-    names = {name: name for name in reader.wanted}
-    return RowCoding(WordsEncoder(reader), names, SideColumns(None, None, reader.missing)), reader.wanted
+    return RowCoding(WordsEncoder(reader), SideColumns(None, None, reader.missing)), reader.wanted
 
 
 def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:

@@ -17,7 +17,7 @@ from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.frames import LOOK_WHOLE, CellType, cell_type, flat
 from softcount.table import column_facts
-from softcount.table.cell_forms import NO_HABITS, WHOLE, CellHabits, NumberForm, detect_decimal_mark, detect_rounding
+from softcount.table.cell_forms import NO_HABITS, WHOLE, CellHabits, NumberForm, detect_rounding, has_decimal_commas
 from softcount.table.cell_values import MissingWords, count_decimals, numbers, too_large, type_name, without
 from softcount.table.schema import (
     BLANK,
@@ -75,10 +75,8 @@ def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[
     """Return how to read each column from its first rows, and notes for the user."""
     plans: list[ColumnPlan] = []
     notes: list[str] = []
-    if request.habits.decimal is None:
-        texts = (column for column in columns.values() if cell_type(column.type) is CellType.TEXT)
-        mark = detect_decimal_mark(some for some in map(_first_cells, texts) if "," in "".join(some))
-        request = replace(request, habits=request.habits._replace(decimal=mark))
+    if request.habits.decimal is None and any(map(has_decimal_commas, map(_first_cells, columns.values()))):
+        request = replace(request, habits=request.habits._replace(decimal=","))
     found: dict[Key, column_facts.Facts] = {}
     for key, column in columns.items():
         declared = request.kinds.get(key)
@@ -88,18 +86,17 @@ def inspect_columns(columns: Mapping[Key, Any], request: Request) -> tuple[list[
                 f"{wording.column(key)} holds nested or binary values, which cannot be modelled. Leave it out: "
                 f"{remedies.kind(key, IGNORE)}. Lists of steps are sequences: {remedies.kind(key, 'markov')}"
             )
-        if not is_text(declared):
+        if declared is None or not is_text(declared):
             numeric = declared is not None and declared != IGNORE and _kind(key, declared).numeric
-            meant = column_facts.Meant(
-                key in request.levels or (declared is not None and not numeric), numeric, request.habits
-            )
+            levels = key in request.levels or (declared is not None and not numeric)
+            meant = column_facts.Meant(levels, numeric, request.habits)
             found[key] = column_facts.facts_of(key, column, request.words, meant)
     rows = _counted_rows(columns, found, request)
     for key, column in columns.items():
         if key in found:
             plan, note = plan_of(found[key], request, column, rows)
             written, cells = plan.field.written, "" if request.words.trim else type_name(column.type)
-            if cell_type(column.type) is CellType.TEXT and isinstance(written, NumberForm) and not written.is_text:
+            if found[key].cells is CellType.TEXT and isinstance(written, NumberForm) and not written.is_text:
                 written = replace(written, decimals=count_decimals(_first_cells(column)))
             plans.append(replace(plan, field=replace(plan.field, written=written, cells=cells)))
             notes.extend(filter(None, (found[key].note, note)))
@@ -114,21 +111,25 @@ def _counted_rows(
     columns: Mapping[Key, Any], found: Mapping[Key, column_facts.Facts], request: Request
 ) -> np.ndarray | None:
     """Return the rows that decide the kinds of undeclared columns; None means every row, if repeats cannot matter."""
-    rows = max((facts.rows for facts in found.values()), default=0)
-    undeclared = [x for key, x in found.items() if key not in request.kinds and key not in request.levels]
-    few = any(x.whole and 2 < x.different <= MOST for x in undeclared)
-    if not few and not any(x.known > x.different >= IDENTIFIER_ROWS for x in undeclared):
+    rows, matters = 0, False
+    order: dict[Key, int] = {}
+    for key, column in columns.items():
+        if key not in found:
+            order |= {} if cell_type(column.type) is CellType.NESTED else {key: 0}
+            continue
+        facts = found[key]
+        rows, whole = max(rows, facts.rows), facts.whole
+        if facts.cells is not CellType.NESTED:
+            order[key] = facts.rows if facts.values is not None and not whole else facts.different
+        if key not in request.kinds and key not in request.levels:
+            matters |= (whole and 2 < facts.different <= MOST) or facts.known > facts.different >= IDENTIFIER_ROWS
+    if not matters:
         return None
-    keys = [key for key in columns if cell_type(columns[key].type) is not CellType.NESTED]
-    decimals = {key for key, x in found.items() if x.values is not None and not x.whole}
-    keys.sort(key=lambda key: -rows if key in decimals else -found[key].different if key in found else 0)
+    keys = sorted(order, key=order.__getitem__, reverse=True)  # columns with the most distinct values first
     if rows > column_facts.FEW_CELLS and request.weights is None:
         some = column_facts.alike_to_draw(column_facts.cell_codes(columns[keys[0]]), column_facts.FEW_CELLS // 2)
-        drawn = (
-            column_facts.counted_rows(column_facts.cell_codes(columns[key].take(some)) for key in keys)
-            if len(some)
-            else None
-        )
+        parts = (column_facts.cell_codes(columns[key].take(some)) for key in keys)
+        drawn = column_facts.counted_rows(parts) if len(some) else None
         if len(some) and (drawn is None or len(drawn) > FEW_REPEATS * len(some)):
             return None
     codes = (column_facts.cell_codes(columns[key]) for key in keys)
@@ -137,7 +138,9 @@ def _counted_rows(
 
 
 def _first_cells(column: Any) -> list[str]:
-    return [cell for cell in flat(column[:FIRST_CELLS]).to_pylist() if cell]
+    """Return the first cells of a column of text that are not empty; none of a column of another type."""
+    some = column[:FIRST_CELLS] if cell_type(column.type) is CellType.TEXT else ()
+    return list(filter(None, flat(some).to_pylist())) if len(some) else []
 
 
 def plan_of(
@@ -151,26 +154,40 @@ def plan_of(
     forced = request.kinds.get(key)
     if forced == IGNORE:
         return ColumnPlan(Field(key, Kind.IDENTIFIER, "left out by request", used=False, declared=True)), ""
-    if forced is not None or key in request.levels:
-        kind, values = Kind.CATEGORICAL if forced is None else _kind(key, forced), facts.values
+    declared, values, note = forced is not None or key in request.levels, facts.values, ""
+    extra = tuple(request.levels.get(key, ()))
+    as_numbers, written = facts.values is not None, facts.written
+    if declared:
+        kind, why = Kind.CATEGORICAL if forced is None else _kind(key, forced), "declared"
+        used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
         if kind.numeric and values is None and column is not None:
             found = numbers(column, request.words.among(facts.missing), key, 0, padded=True)
             values = found[~np.isnan(found)]
-        used = kind not in (Kind.IDENTIFIER, Kind.CONSTANT)
-        plan = _base(facts, values, request).as_kind(kind, "declared", used=used)
-        return replace(plan, field=replace(plan.field, declared=True), guessed=key in request.guessed), ""
-    groups = request.groups if rows is None or request.groups is None else request.groups[rows]
-    verdict = _tick_box(facts) or decide(facts.of_rows(rows), request.named, groups)
-    why = verdict.why
-    if facts.written is not None and verdict.kind.numeric:
-        form = facts.written.description
-        why = form if facts.cells is CellType.TIME else f"{form} ({why})"
-    plan = _base(facts, facts.values, request).as_kind(verdict.kind, why, used=verdict.used)
-    if verdict.kind is Kind.TEXT:
-        plan = replace(plan, field=replace(plan.field, reading=DEFAULT_READING, wide=False))
-    if facts.different == 1 and verdict.used:
-        plan = replace(plan, extra=(BLANK,))
-    return plan, verdict.note
+        as_numbers = as_numbers and not any(isinstance(level, str) and level != BLANK for level in extra)
+        if not as_numbers and facts.cells is CellType.TEXT:
+            extra = tuple(map(str, extra))
+    elif facts.different <= 1:
+        kind, why, used, note = _decide_single(facts)
+        extra = (BLANK,) if used else ()
+    else:
+        groups = request.groups if rows is None or request.groups is None else request.groups[rows]
+        kind, why, used, note = decide(facts if rows is None else facts.of_rows(rows), request.named, groups)
+    if written is not None and kind.numeric and not declared:
+        why = written.description if facts.cells is CellType.TIME else f"{written.description} ({why})"
+    if written is None and facts.values is not None and facts.cells in (CellType.WHOLE, CellType.TEXT, CellType.FLOAT):
+        written = WHOLE if facts.whole else detect_rounding(facts.values)  # to write such numbers
+    text = kind is Kind.TEXT and not declared
+    spec = Field(
+        key, Kind.CATEGORICAL, "", wide=facts.different + len(extra) > NARROW_LEVELS and not text, declared=declared,
+        reading=DEFAULT_READING if text else None, missing=facts.missing, written=written,
+    )  # fmt: skip
+    plan = ColumnPlan(
+        spec, as_numbers=as_numbers, number_like=facts.values is not None, constant=facts.only, extra=extra,
+        plain=None if values is None or not len(values) else anchor_of(values),
+        logged=log_anchor_of(values) if values is not None and len(values) and values.min() > 0 else NO_ANCHOR,
+        guessed=declared and key in request.guessed,
+    )  # fmt: skip
+    return plan.as_kind(kind, why, used=used), note
 
 
 def _kind(key: Key, forced: Any) -> Kind:
@@ -181,34 +198,8 @@ def _kind(key: Key, forced: Any) -> Kind:
         raise DataError(f"{wording.column(key)} is declared {forced!r}. Kinds are {known} and {IGNORE}.") from None
 
 
-def _base(facts: column_facts.Facts, values: np.ndarray | None, request: Request) -> ColumnPlan:
-    """Return the plan of a column before its kind is known: anchors, declared categories, number form."""
-    extra = tuple(request.levels.get(facts.key, ()))
-    as_numbers = facts.values is not None and not any(isinstance(level, str) and level != BLANK for level in extra)
-    wide = facts.different + len(extra) > NARROW_LEVELS
-    written = facts.written
-    plain = facts.cells in (CellType.WHOLE, CellType.TEXT, CellType.FLOAT)
-    if written is None and plain and facts.values is not None:  # the number of decimals, needed to write such numbers
-        written = WHOLE if facts.whole else detect_rounding(facts.values)
-    return ColumnPlan(
-        Field(facts.key, Kind.CATEGORICAL, "", wide=wide, missing=facts.missing, written=written),
-        as_numbers=as_numbers,
-        number_like=facts.values is not None,
-        constant=facts.only,
-        plain=None if values is None or not len(values) else anchor_of(values),
-        logged=log_anchor_of(values) if values is not None and len(values) and values.min() > 0 else NO_ANCHOR,
-        extra=extra if as_numbers else tuple(map(str, extra)) if facts.cells is CellType.TEXT else extra,
-    )
-
-
 def decide(facts: column_facts.Facts, named: bool, groups: np.ndarray | None = None) -> Verdict:
     """Choose the kind of a column that is not declared; `groups` are the classes of its rows."""
-    if facts.different <= 1:
-        name = wording.column(facts.key)
-        if not facts.known:
-            return Verdict(Kind.CONSTANT, NO_VALUES, False, f"{name} has no values: left out")
-        always = f"always {wording.cell(facts.only)}"
-        return Verdict(Kind.CONSTANT, always, False, f"{name} is {always}: left out")
     if facts.cells is CellType.TRUTH:
         return Verdict(Kind.CATEGORICAL, "true or false")
     if facts.values is None:
@@ -226,19 +217,20 @@ FEWEST_TICKS = 5
 """Fewest cells with the value, and fewest missing cells, of a tick box among the first rows."""
 
 
-def _tick_box(facts: column_facts.Facts) -> Verdict | None:
-    """Return the verdict on a column whose cells hold one value or nothing; None for other columns.
+def _decide_single(facts: column_facts.Facts) -> Verdict:
+    """Choose the kind of a column that has one value at most.
 
-    The information of such a column is whether the value is present. Decimals and times are not ticks.
+    If its cells hold the value or nothing, the information is whether the value is present: a tick box. Decimals and
+    times are not ticks.
     """
-    blank = facts.rows - facts.known
-    if facts.different != 1 or min(facts.known, blank) < FEWEST_TICKS or facts.cells is CellType.TIME:
-        return None
-    if isinstance(facts.only, float):
-        return None
-    value = wording.cell(facts.only)
-    note = f"{wording.column(facts.key)} is {value} or missing: read as a tick box, missing is a category"
-    return Verdict(Kind.CATEGORICAL, f"{value} or missing", True, note)
+    name, value, blank = wording.column(facts.key), wording.cell(facts.only), facts.rows - facts.known
+    if not facts.known:
+        return Verdict(Kind.CONSTANT, NO_VALUES, False, f"{name} has no values: left out")
+    ticks = min(facts.known, blank) >= FEWEST_TICKS and facts.cells is not CellType.TIME
+    if ticks and facts.different == 1 and not isinstance(facts.only, float):
+        note = f"{name} is {value} or missing: read as a tick box, missing is a category"
+        return Verdict(Kind.CATEGORICAL, f"{value} or missing", True, note)
+    return Verdict(Kind.CONSTANT, f"always {value}", False, f"{name} is always {value}: left out")
 
 
 MANY_WORDS = 4
@@ -270,8 +262,9 @@ def _decide_text(facts: column_facts.Facts, named: bool) -> Verdict:
 
 def keep_something(plans: list[ColumnPlan], notes: list[str]) -> tuple[list[ColumnPlan], list[str]]:
     """Return the plans; if no column would be used, include columns that have values."""
-    if any(plan.field.used for plan in plans):
-        return plans, notes
+    for plan in plans:
+        if plan.field.used:
+            return plans, notes
     able = [plan for plan in plans if not plan.field.declared]
     able = [plan for plan in able if plan.field.kind is not Kind.CONSTANT or plan.constant is not None]
     by_kind = ({plan.key for plan in able if plan.field.kind is kind} for kind in (Kind.TEXT, Kind.CONSTANT))
@@ -447,7 +440,8 @@ def gain_of_levels(different: np.ndarray, counts: np.ndarray, kind: Kind) -> Gai
     scores = []  # leave-one-out log-probabilities of all rows: of values, and of classes
     shares, seen = counts.sum(axis=1, keepdims=True), counts > 0
     for how in (Kind.CATEGORICAL, kind):
-        alone, every = (np.maximum(_probabilities(how, different, counts, out), SMALLEST) for out in (1.0, 0.0))
+        alone = np.maximum(_probabilities(how, different, counts, 1.0), SMALLEST)
+        every = np.maximum(_probabilities(how, different, counts, 0.0), SMALLEST)
         joint, here = shares * every, shares * alone
         of_class = here / (joint.sum(axis=0) - joint + here)
         scores.append(np.array([counts[seen] @ np.log(alone[seen]), counts[seen] @ np.log(of_class[seen])]))
@@ -463,9 +457,9 @@ def _probabilities(kind: Kind, at: np.ndarray, counts: np.ndarray, without: floa
     if kind is Kind.CATEGORICAL:
         return np.asarray((np.maximum(counts - without, 0.0) + 1.0) / (rows - without + counts.shape[1]))
     if kind is Kind.REAL:
-        return _between(at, counts, (at - 0.5, at + 0.5), without)
+        return _between(at, counts, at - 0.5, at + 0.5, without)
     if kind is Kind.POSITIVE:
-        return _between(np.log(at), counts, (np.log(at - 0.5), np.log(at + 0.5)), without)
+        return _between(np.log(at), counts, np.log(at - 0.5), np.log(at + 0.5), without)
     if kind is Kind.AMOUNT:
         none = counts[:, :1]
         none_of = (np.maximum(none - without, 0.0) + 1.0) / (rows - without + 2.0)
@@ -478,7 +472,7 @@ def _probabilities(kind: Kind, at: np.ndarray, counts: np.ndarray, without: floa
     return np.asarray(np.exp(at * np.log(rate) - rate - factorials))
 
 
-def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.ndarray], without: float) -> np.ndarray:
+def _between(at: np.ndarray, counts: np.ndarray, low: np.ndarray, high: np.ndarray, without: float) -> np.ndarray:
     """Return the mass of each class's normal between two edges; its prior is one row with the spread of the column."""
     pooled = counts.sum(axis=0)
     centre = float(pooled @ at / pooled.sum())
@@ -489,7 +483,7 @@ def _between(at: np.ndarray, counts: np.ndarray, edges: tuple[np.ndarray, np.nda
     squares = (counts @ squared)[:, None] - without * squared - rows * mean * mean
     spread = float(pooled @ squared / pooled.sum())
     deviation = np.sqrt(2.0 * (np.maximum(squares, 0.0) + spread) / (rows + 1.0))
-    low, high = ((edge - centre - mean) / deviation for edge in edges)
+    low, high = (low - centre - mean) / deviation, (high - centre - mean) / deviation
     low, high = np.where(low > 0, low, -high), np.where(low > 0, high, -low)  # in the upper tail no digits are lost
     found = [math.erfc(a) - math.erfc(b) for a, b in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True)]
     return 0.5 * np.array(found).reshape(low.shape)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.lazy import pa
 from softcount.errors import DataError, warn
 from softcount.sources import wording
-from softcount.sources.frames import arrow_column, arrow_of, filled, flat, is_frame, is_missing, numpy_of
-from softcount.sources.source import Key
-from softcount.table.cell_values import MissingWords, distinct, numbers
+from softcount.sources.frames import arrow_column, filled, flat, is_frame, is_missing, numpy_of
+from softcount.table.cell_values import MissingWords, distinct
 from softcount.table.chunk import UNKNOWN
-from softcount.table.levels import LevelCoder, in_order, order_codes
+from softcount.table.levels import check_weight_values, in_order, order_codes
 
 WINDOW = 1 << 16
 """Widest range of integer labels that are looked up in a table."""
@@ -186,43 +183,5 @@ def check_weights(w: Any, n_rows: int) -> np.ndarray:
     return weights
 
 
-def check_weight_values(weights: np.ndarray, start: int, name: str = "the weight") -> None:
-    total = float(weights.sum()) if len(weights) else 0.0
-    if len(weights) and (not math.isfinite(total) or float(weights.min()) < 0):
-        bad = ~np.isfinite(weights) | (weights < 0)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DataError(f"{name} of row {start + row + 1} is {weights[row]}. Weights are finite and not negative.")
-
-
 def no_weight() -> DataError:
     return DataError("all weights are zero, so no row counts. Give at least one row a weight above zero.")
-
-
-class SideColumns(Struct, frozen=True):
-    """The columns of labels and weights of a table."""
-
-    labels: LevelCoder | None
-    weight: Key | None
-    words: MissingWords
-
-    def labels_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
-        """Return the class codes of loaded rows, or `given` if no column holds labels.
-
-        Codes are 0, 1, ... in order of first occurrence, and `UNKNOWN` (-1) if the label is missing.
-        """
-        if self.labels is None:
-            return given
-        return self.labels.codes(_column(raw, self.labels.plan.key), start) - 1
-
-    def weights_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
-        """Return the weights of loaded rows, or `given` if no column holds weights."""
-        if self.weight is None:
-            return given
-        found = numbers(_column(raw, self.weight), self.words, self.weight, start, padded=True)
-        check_weight_values(found, start, f"the weight ({wording.column(self.weight)})")
-        return found
-
-
-def _column(raw: Any, key: Any) -> Any:
-    return raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])

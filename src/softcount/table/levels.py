@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import pairwise
@@ -15,9 +15,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from softcount.errors import DataError
 from softcount.sources import wording
 from softcount.sources.frames import arrow_of, level_of, number_of
-from softcount.table.cell_values import MissingWords, distinct, too_large
+from softcount.sources.source import Key
+from softcount.table.cell_values import MissingWords, distinct, numbers, too_large
 from softcount.table.schema import BLANK, MOST_LEVELS, NARROW_LEVELS, Becomes, ColumnPlan, Contradiction
 
 
@@ -73,12 +75,11 @@ class Vocabulary:
         found = [0 if value is None else find(value) for value in values]
         if None in found:
             with self._lock:
-                for value in values:
-                    if value is not None and value not in self._codes:
-                        if len(self._codes) >= self.room:
+                for place, value in enumerate(values):
+                    if found[place] is None:
+                        if value not in self._codes and len(self._codes) >= self.room:
                             raise TooManyLevels
-                        self._codes[value] = len(self._codes) + 1
-            found = [0 if value is None else self._codes[value] for value in values]
+                        found[place] = self._codes.setdefault(value, len(self._codes) + 1)
         return np.array(found, dtype=np.int32)
 
     def _find(self, value: object) -> int:
@@ -98,8 +99,8 @@ def in_order(levels: Sequence[object], capped: bool = False) -> list[object]:
 
 def order_codes(levels: Sequence[object], ordered: Sequence[object]) -> np.ndarray:
     """Return the new code of every old code if `levels` are put in the order `ordered`; missing stays 0."""
-    rank = {level: place for place, level in enumerate(ordered, start=1)}
-    return np.array([0, *(rank[level] for level in levels)], dtype=np.int32)
+    rank = dict(zip(ordered, range(1, 1 + len(ordered)), strict=True))
+    return np.array([0, *map(rank.__getitem__, levels)], dtype=np.int32)
 
 
 class LevelCoder(Struct):
@@ -119,10 +120,14 @@ class LevelCoder(Struct):
         elif plan.capped is not None:
             known = Vocabulary(plan.capped, capped=True)
         else:
-            levels = [level_of(level) for level in (*plan.seen, *plan.extra)]
-            known = Vocabulary(levels, room=plan.most_levels if plan.field.wide else NARROW_LEVELS)
+            known = Vocabulary(
+                map(level_of, (*plan.seen, *plan.extra)), room=plan.most_levels if plan.field.wide else NARROW_LEVELS
+            )
         here = (words.among_numbers if plan.as_numbers else words).among(plan.field.missing)
-        here = replace(here, missing=frozenset(word for word in here.missing if word not in known))
+        levels = known.levels
+        if not levels:
+            return cls(plan, known, here, closed)
+        here = replace(here, missing=here.missing.difference(levels))
         return cls(plan, known, here, closed, int(known.codes([BLANK])[0]) if BLANK in known else 0)
 
     def codes(self, column: Any, start: int) -> np.ndarray:
@@ -177,6 +182,47 @@ class LevelCoder(Struct):
 def row_of(places: np.ndarray, place: int, start: int) -> int:
     """Return the number of the first row with this value, counted from 1 over the whole table."""
     return start + int(np.argmax(places == place)) + 1
+
+
+# -- columns of labels and weights
+
+
+class SideColumns(Struct, frozen=True):
+    """The columns of labels and weights of a table."""
+
+    labels: LevelCoder | None
+    weight: Key | None
+    words: MissingWords
+
+    def labels_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
+        """Return the class codes of loaded rows, or `given` if no column holds labels.
+
+        Codes are 0, 1, ... in order of first occurrence, and `UNKNOWN` (-1) if the label is missing.
+        """
+        if self.labels is None:
+            return given
+        key: Any = self.labels.plan.key
+        column = raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])
+        return self.labels.codes(column, start) - 1
+
+    def weights_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
+        """Return the weights of loaded rows, or `given` if no column holds weights."""
+        if self.weight is None:
+            return given
+        key: Any = self.weight
+        column = raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])
+        found = numbers(column, self.words, key, start, padded=True)
+        check_weight_values(found, start, f"the weight ({wording.column(self.weight)})")
+        return found
+
+
+def check_weight_values(weights: np.ndarray, start: int, name: str = "the weight") -> None:
+    total = float(weights.sum()) if len(weights) else 0.0
+    if len(weights) and (not math.isfinite(total) or float(weights.min()) < 0):
+        bad = ~np.isfinite(weights) | (weights < 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"{name} of row {start + row + 1} is {weights[row]}. Weights are finite and not negative.")
 
 
 # -- integer columns of an array to one-byte codes, all columns of a chunk together

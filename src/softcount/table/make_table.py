@@ -11,7 +11,17 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.sources.frames import LOOK_WHOLE, TEXT, CellType, DenseSource, SparseSource, cell_type, flat, text_column
+from softcount.sources.frames import (
+    LOOK_WHOLE,
+    TEXT,
+    CellType,
+    DenseSource,
+    SparseSource,
+    cell_type,
+    flat,
+    source_in_memory,
+    text_column,
+)
 from softcount.sources.open_source import open_source
 from softcount.sources.source import CONTENT_DECIDES, FileFormat, Source, refuse_empty
 from softcount.table.cell_forms import CellHabits
@@ -64,19 +74,17 @@ def open_table(  # noqa: PLR0913 - the settings of a table
             return data
         source, texts = data.source, data.texts_read(missing)
     else:
-        file_format = FileFormat.of(**form).over(CONTENT_DECIDES if schema is None else schema.form)
-        nulls = missing
-        if schema is not None:  # a word that is a category of the model is decided by column
-            fields = [spec for spec in schema.fields if spec.kind is Kind.CATEGORICAL]
-            kept = set().union(*(set(missing).intersection(spec.levels) for spec in fields))
-            nulls = tuple(word for word in missing if word not in kept)
-        source = open_source(_as_table(data, kinds, schema), nulls, file_format, progress)
+        file_format = CONTENT_DECIDES if schema is None else schema.form
+        if form:
+            file_format = FileFormat.of(**form).over(file_format)
+        data = data if hasattr(data, "columns") else _as_table(data, kinds, schema)
+        source = source_in_memory(data) or open_source(data, _nulls_of(missing, schema), file_format, progress)
     # In sources with real nulls no word is missing: a folder, a country or a document may be called NA.
     words = MissingWords.of(missing, source.text_file, nulls=bool(source.kinds or source.verbatim))
     # Columns such as the file that a document is from are features only if they are declared.
     named = set(kinds) if isinstance(kinds, Mapping) else set()
     known = set() if schema is None else {spec.key for spec in schema.fields}
-    apart = {key for key in (target, weight) if key is not None} | (set(source.aside) - named - known)
+    apart = {target, weight, *set(source.aside).difference(named, known)} - {None}
     if isinstance(kinds, str | Reading):
         kinds = dict.fromkeys([key for key in source.keys if key not in apart], kinds)
     if schema is not None and target is not None:
@@ -101,6 +109,15 @@ def open_table(  # noqa: PLR0913 - the settings of a table
     if texts and sides.gaps:
         texts = {}  # labels may change which words are kept
     return _open(source, request, missing, sides, apart, texts)
+
+
+def _nulls_of(missing: tuple[str, ...], schema: Schema | None) -> tuple[str, ...]:
+    """Return the words that a file reader takes for missing; if a category is spelt like one, its column decides."""
+    fields = () if schema is None else schema.fields
+    kept = {
+        level for spec in fields if spec.kind is Kind.CATEGORICAL for level in set(missing).intersection(spec.levels)
+    }
+    return tuple(word for word in missing if word not in kept)
 
 
 def _as_table(data: Any, kinds: Any, schema: Schema | None) -> Any:
@@ -155,7 +172,9 @@ def _open(
         if weight:
             request = replace(request, weights=numbers(first.pop(weight[0]), request.words, weight[0], 0, padded=True))
         declared = {key for key, kind in request.kinds.items() if kind not in NUMERIC}
-        first, taken = mask_words(first, request.words, {*target, *request.levels, *declared}, source.n_rows)
+        taken: tuple[str, ...] = ()
+        if request.words.dashes:
+            first, taken = mask_words(first, request.words, {*target, *request.levels, *declared}, source.n_rows)
         request = replace(request, groups=cell_codes(first.pop(target[0])) if target else request.groups)
         plans, notes = inspect_columns(first, request)
         notes = [*taken, *notes]
@@ -222,12 +241,11 @@ def _sides(source: Source, request: Request, target: Any, weight: Any, labels: A
     for key, what in ((target, "target"), (weight, "weight")):
         if key is not None:
             wording.refuse_unknown(source.keys, key, what)
-    plan, floats = _target_plan(source, target, request) if target is not None else (None, False)
+    plan, floats = (None, False) if target is None else _target_plan(source, target, request)
     codes = None if labels is None else np.asarray(labels, dtype=np.int32)
     refuse_unequal("labels", codes, source.n_rows)
     refuse_unequal("weights", weights, source.n_rows)
-    rows = None if weights is None else check_weights(weights, len(weights))
-    return Sides(plan, floats, weight, codes, rows)
+    return Sides(plan, floats, weight, codes, None if weights is None else check_weights(weights, len(weights)))
 
 
 SPELT_LABELS = 200
@@ -240,17 +258,16 @@ def _target_plan(source: Source, target: Any, request: Request) -> tuple[ColumnP
     cells = cell_type(column.type)
     if cells is CellType.NESTED:
         raise DataError(f"{wording.column(target)} holds nested or binary values, which cannot be labels.")
-    facts = facts_of(target, column, request.words, Meant(levels=True))
-    numeric = (
-        facts.values is not None and (cells is not CellType.TEXT or source.text_file) and cells is not CellType.TIME
-    )
-    declared = facts.coded or request.kinds.get(target) == Kind.CATEGORICAL
-    if not declared and (cells is not CellType.TEXT or source.text_file):
-        _refuse_numeric_target(facts_of(target, column, request.words, Meant(habits=request.habits)))
+    declared, numeric, spelt = request.kinds.get(target) == Kind.CATEGORICAL, False, False
+    if cells is not CellType.TEXT or source.text_file:  # else names
+        facts = facts_of(target, column, request.words, Meant(levels=True))
+        numeric = facts.values is not None and cells is not CellType.TIME
+        declared = declared or facts.coded
+        if not declared:
+            _refuse_numeric_target(facts_of(target, column, request.words, Meant(habits=request.habits)))
+        decimals = count_decimals(column[:SPELT_LABELS].to_pylist()) if numeric and source.text_file else 0
+        spelt = decimals > 0  # such as "1.0" in a text file
     spec = Field(target, Kind.CATEGORICAL, "target", wide=True, declared=declared)
-    spelt = (
-        numeric and source.text_file and count_decimals(column[:SPELT_LABELS].to_pylist()) > 0
-    )  # such as "1.0" in a text file
     return ColumnPlan(spec, as_numbers=numeric, number_like=numeric), cells is CellType.FLOAT or spelt
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,8 +21,8 @@ from softcount.table import encode, text_columns
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import Chunk, Settled, reach_of
 from softcount.table.encode import ChunkTask, CodedChunk, FinalOrder, PartFacts, RowCoding, Tally
-from softcount.table.labels import SideColumns, no_weight, numeric_target, refuse_many_numbers
-from softcount.table.levels import LevelCoder, Vocabulary, frequent_levels, in_order, order_codes
+from softcount.table.labels import NUMBERED_CLASSES, no_weight, numeric_target, refuse_many_numbers
+from softcount.table.levels import LevelCoder, SideColumns, Vocabulary, frequent_levels, in_order, order_codes
 from softcount.table.schema import (
     FARTHEST,
     LOOKED_AT,
@@ -67,7 +67,11 @@ def grouped_notes(notes: Sequence[str]) -> list[str]:
     """
     kept = list(dict.fromkeys(notes))
     for pattern, summary in ALIKE:
-        found = {note: match for note in kept if (match := pattern.fullmatch(note)) is not None}
+        found = {}
+        for note in kept:
+            match = pattern.fullmatch(note)
+            if match is not None:
+                found[note] = match
         if len(found) >= ENOUGH:
             matches = list(found.values())
             names = [
@@ -150,16 +154,21 @@ class Table:
         self.parts, self.source, self.words, self.sides = parts, parts.source, parts.words, parts.sides
         self.plans, self.notes = list(parts.plans), list(parts.notes)
         self.closed, self.checked = parts.closed, parts.checked
-        places = parts.located if parts.located is not None else {plan.key: plan.key for plan in parts.plans}
-        self.located: dict[Key, Any] = dict(places)
-        self._texts = text_columns.text_columns(self.plans, self.closed is not None, parts.texts)
-        self.schema = self.closed or Schema(tuple(plan.field for plan in self.plans), parts.missing, parts.source.form)
+        self.located: dict[Key, Any] = {} if parts.located is None else dict(parts.located)
         self.bag_width: int | None = self.source.width if isinstance(self.source, SparseSource) else None
-        self._coders = {
-            plan.key: LevelCoder.of(plan, self.words, self.closed is not None)
-            for plan in self.plans
-            if plan.field.used and plan.field.kind.coded
-        }
+        self._coders: dict[Key, LevelCoder] = {}
+        fields, texts = [], []
+        for plan in self.plans:
+            spec = plan.field
+            fields.append(spec)
+            if parts.located is None:
+                self.located[spec.key] = spec.key
+            if spec.used and spec.kind.coded:
+                self._coders[spec.key] = LevelCoder.of(plan, self.words, self.closed is not None)
+            elif spec.used and spec.kind is Kind.TEXT:
+                texts.append(plan)
+        self.schema = self.closed or Schema(tuple(fields), parts.missing, parts.source.form)
+        self._texts = text_columns.text_columns(texts, self.closed is not None, parts.texts) if texts else {}
         target = None if self.sides.target is None else LevelCoder.of(self.sides.target, self.words)
         self._side_columns = SideColumns(target, self.sides.weight, self.words)
         self._tally = Tally()
@@ -276,13 +285,15 @@ class Table:
 
         `run` is used as `map`. `there` reads rows on other machines.
         """
+        if not self._texts:
+            return
         new = {key: text for key, text in self._texts.items() if text.words is None}
         if new:
             among = labelled and self.sides.gaps
             # without any label, use the words of all rows
             if not (among and self._gather(new, run, self._side_columns, there)):
                 self._gather(new, run, None, there)
-        if self._texts and self.closed is None and not self._gathered:
+        if self.closed is None and not self._gathered:
             self._gathered = True
             self.plans = text_columns.with_words(self.plans, self._texts)
             self.schema = replace(self.schema, fields=tuple(plan.field for plan in self.plans))
@@ -374,15 +385,16 @@ class Table:
 
     @cached_property
     def _coding(self) -> RowCoding:
-        coding = encode.ColumnCoding(self.plans, self._coders, self.words, self.closed is not None)
-        encoder: encode.Encoder = encode.ArrowEncoder(coding, self._texts)
+        coding = self._coders, self.words, self.located, self.closed is not None
         if isinstance(self.source, SparseSource):
-            encoder = encode.BagEncoder()
+            encoder: encode.Encoder = encode.BagEncoder()
         elif isinstance(self.source, DenseSource):
-            encoder = encode.DenseEncoder(self.source.array, coding, self.located, self.checked)
-        return RowCoding(encoder, self.located, self._side_columns)
+            encoder = encode.DenseEncoder(self.source.array, self.checked, self.plans, *coding)
+        else:
+            encoder = encode.ArrowEncoder(self.plans, self._texts, *coding)
+        return RowCoding(encoder, self._side_columns)
 
-    def settle(self, two_levels: Iterable[Key] = (), classes: Sequence[Any] | None = None) -> Settled:
+    def settle(self, two_levels: Collection[Key] = (), classes: Sequence[Any] | None = None) -> Settled:
         """Return categories and classes in order after a full pass, and the new code of each old code.
 
         Columns in `two_levels` always have two categories, even if only one of yes and no occurs. `classes` are given
@@ -403,10 +415,11 @@ class Table:
         changed = bool(remap) and self.closed is None
         schema = replace(self.schema, fields=tuple(fields)) if changed else self.schema
         found, order = self._settled_labels() if classes is None else (list(classes), None)
-        if self.sides.target is not None and not self.sides.target.field.declared:
-            refuse_many_numbers(found, self.sides.target.key)
-        notes = [self.outside_note] if self.outside else []
-        return Settled(schema, remap, found, order, notes).with_opposites(two_levels)
+        target = self.sides.target
+        if target is not None and not target.field.declared and len(found) > NUMBERED_CLASSES:
+            refuse_many_numbers(found, target.key)
+        settled = Settled(schema, remap, found, order, [self.outside_note] if self._tally.outside else [])
+        return settled.with_opposites(two_levels) if two_levels else settled
 
     def _settled_labels(self) -> tuple[list[Any], np.ndarray]:
         """Return the sorted classes of a target column and their new codes; floats stay floats, as in scikit-learn."""

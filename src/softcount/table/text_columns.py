@@ -17,7 +17,7 @@ from softcount.sources.frames import CellType, arrow_of, cell_type, filled, flat
 from softcount.sources.source import TablePiece, Wanted
 from softcount.table.cell_values import MissingWords
 from softcount.table.chunk import UNKNOWN
-from softcount.table.labels import SideColumns
+from softcount.table.levels import SideColumns
 from softcount.table.schema import MISSING, ColumnPlan, Field, Key, Kind
 from softcount.text import Chosen, Gathered, Reading, WordBlock, Words, block_of, matrix_of
 from softcount.text.count_words import all_transitions, transition_block
@@ -169,17 +169,15 @@ def without_marks(column: Any, marks: frozenset[str]) -> Any:
 
 
 def text_columns(plans: Iterable[ColumnPlan], closed: bool, older: Mapping[Key, TextColumn]) -> dict[Key, TextColumn]:
-    """Return the used text columns; those of an `older` table of the same rows are reused."""
+    """Return the columns of text that these plans read; those of an `older` table of the same rows are reused."""
     found: dict[Key, TextColumn] = {}
     for plan in plans:
-        if plan.field.used and plan.field.kind is Kind.TEXT:
-            reading = plan.field.reading or DEFAULT_READING
-            old = older.get(plan.key)
-            if closed:
-                levels: Any = plan.field.levels
-                found[plan.key] = TextColumn(reading, levels if isinstance(levels, Words) else Words.of(levels))
-            else:
-                found[plan.key] = old if old is not None and old.reading == reading else TextColumn(reading)
+        reading, old = plan.field.reading or DEFAULT_READING, older.get(plan.key)
+        if closed:
+            levels: Any = plan.field.levels
+            found[plan.key] = TextColumn(reading, levels if isinstance(levels, Words) else Words.of(levels))
+        else:
+            found[plan.key] = old if old is not None and old.reading == reading else TextColumn(reading)
     return found
 
 
