@@ -19,7 +19,7 @@ import softcount as sc
 from small_tables import KINDS, fruit
 from softcount.errors import DataError
 from softcount.evaluate.calibrate import SMALLEST
-from softcount.evaluate.folds import FoldsBeside, FoldWords, fold_models
+from softcount.evaluate.folds import FoldCounter, FoldWords, fold_models
 from softcount.evaluate.scores import Evaluation, cross_validate
 from softcount.learn.known_classes import fit_labelled
 from softcount.learn.record import Plan, Stop
@@ -256,8 +256,8 @@ def test_folds_counted_beside_the_fit_are_those_of_a_pass_of_their_own(name, mon
     passes, tasks = [], Table.tasks
     monkeypatch.setattr(Table, "tasks", lambda table: passes.append(1) or tasks(table))
     found = []
-    for beside in (None, FoldsBeside(Split(5, 0))):
-        table, plan = opened(frame, Y, kinds), planned(kinds, beside=beside)
+    for counter in (None, FoldCounter(Split(5, 0))):
+        table, plan = opened(frame, Y, kinds), planned(kinds, fold_counter=counter)
         with Threads(1) as threads:
             fitted = fit_labelled(table, plan, threads)
             found.append((fitted, cross_validate(table, plan, threads), len(passes)))
@@ -268,12 +268,12 @@ def test_folds_counted_beside_the_fit_are_those_of_a_pass_of_their_own(name, mon
 
 
 def test_folds_of_another_table_or_split_are_counted_again():
-    table, beside = opened(FRAME, Y), FoldsBeside(Split(5, 0))
+    table, counter = opened(FRAME, Y), FoldCounter(Split(5, 0))
     with Threads(1) as threads:
-        fit_labelled(opened(FRAME[:80], Y[:80]), planned(beside=beside), threads)
-        assert cross_validate(table, planned(beside=beside), threads) == evaluated(FRAME, Y)
-        fit_labelled(table, planned(beside=beside), threads)
-        assert cross_validate(table, planned(beside=beside), threads, seed=1) == evaluated(FRAME, Y, seed=1)
+        fit_labelled(opened(FRAME[:80], Y[:80]), planned(fold_counter=counter), threads)
+        assert cross_validate(table, planned(fold_counter=counter), threads) == evaluated(FRAME, Y)
+        fit_labelled(table, planned(fold_counter=counter), threads)
+        assert cross_validate(table, planned(fold_counter=counter), threads, seed=1) == evaluated(FRAME, Y, seed=1)
 
 
 def test_another_seed_makes_other_folds():

@@ -2,7 +2,7 @@
 
 Every row is in one fold by its number alone, and a row of weight n is n rows. One pass counts each fold separately; the
 model for a fold is the sum of the others, so k folds cost two passes and no refitting, or one if the fit's own pass
-counted them (`FoldsBeside`). If the fit takes EM (rows without a label, missing values in a block), each fold takes it
+counted them (`FoldCounter`). If the fit takes EM (rows without a label, missing values in a block), each fold takes it
 too.
 """
 
@@ -200,7 +200,7 @@ def _count_folds(model: ClassModel, chunk: Chunk, split: Split) -> _FoldCounts:
     return _FoldCounts(rest.tally(ready), words)
 
 
-class FoldsBeside:
+class FoldCounter:
     """Counts folds in the pass of the fit: given to the plan, a long file is read once less."""
 
     def __init__(self, split: Split) -> None:
@@ -217,7 +217,7 @@ def _tally_folds(
     table: Table, plan: Plan, runner: Runner, split: Split, classes: Sequence[Any] | None
 ) -> tuple[_FoldCounts, Settled, Settled, Rows | None]:
     """The counts, how categories and classes were settled, what is left of that for words, and the kept rows."""
-    found = None if plan.beside is None else plan.beside.of(table, split)
+    found = None if plan.fold_counter is None else plan.fold_counter.of(table, split)
     if found is None:
         found = count_once(table, plan, runner, classes, partial(_count_folds, split=split))
     settled = found.settled

@@ -16,7 +16,7 @@ from softcount.classify.members import Training
 from softcount.core import remedies
 from softcount.errors import warn
 from softcount.evaluate.calibrate import calibrate
-from softcount.evaluate.folds import FoldsBeside, KnownRows, draw_known_rows
+from softcount.evaluate.folds import FoldCounter, KnownRows, draw_known_rows
 from softcount.evaluate.ranking import ScoredRows
 from softcount.evaluate.scores import Evaluation, cross_validate, evaluate_rows
 from softcount.evaluate.warnings import find_warnings, measure_dependence
@@ -70,7 +70,7 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     )
     if found.merit >= other.merit:
         return found
-    other.said.append(
+    other.remarks.append(
         f"Columns keep their default kinds: the {search.criterion} is {other.figure} with {other.best} classes; with "
         f"densities chosen by all rows together it is {found.figure} with {found.best}."
     )
@@ -210,7 +210,7 @@ class ClassRequest(Struct, frozen=True):
         table, plan = choose_densities(table, self.plan, runner, known_classes=self.search is None)
         counted = evaluated and self.search is None and not self.aode and self.n_folds and self.holdout is None
         if counted and runner.keeps_rows and not table.has_weights:
-            plan = replace(plan, beside=FoldsBeside(Split(self.n_folds, self.seed)))
+            plan = replace(plan, fold_counter=FoldCounter(Split(self.n_folds, self.seed)))
         return table, replace(self, plan=plan)
 
     def learn(self, table: Table, runner: Runner) -> Fitted:

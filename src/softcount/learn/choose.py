@@ -208,7 +208,7 @@ def search_classes(table: Table, plan: Plan, starts: Starts, runner: Runner, cri
         search.run()
     if rival is None or search.merit >= rival.merit:
         return search
-    rival.said.append(why(search))
+    rival.remarks.append(why(search))
     return rival
 
 
@@ -246,7 +246,7 @@ def search_blocks(search: ClassSearch) -> tuple[ClassSearch | None, Callable[[Cl
 class ClassSearch(EMSearch):
     """The numbers of classes tried so far, with their fits."""
 
-    said: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def figure(self) -> str:
@@ -375,7 +375,7 @@ class ClassSearch(EMSearch):
     def notes(self) -> list[str]:
         if self.interrupted:
             return ["interrupted: this is the best of the numbers of classes tried so far."]
-        notes = [*self.said, *self._many_classes_notes()]
+        notes = [*self.remarks, *self._many_classes_notes()]
         rows, worth = self.prepared.n_rows, self.prepared.sketch.mass
         if worth < 0.1 * rows:
             notes.append(

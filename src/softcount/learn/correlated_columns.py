@@ -290,8 +290,8 @@ def _find_dependent(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tupl
     blocks = _combine_blocks([(x.a - 1, x.b - 1) for x in strong], specs, len(classes))
     inside = {spec.key for block in blocks for spec in block}
     keys = [(specs[x.a - 1].key, specs[x.b - 1].key, x.information) for x in strong]
-    said = [f"{a!r} and {b!r} ({nats:.2f} nats)" for a, b, nats in keys if a in inside and b in inside]
-    return [tuple(spec.key for spec in block) for block in blocks], said
+    described = [f"{a!r} and {b!r} ({nats:.2f} nats)" for a, b, nats in keys if a in inside and b in inside]
+    return [tuple(spec.key for spec in block) for block in blocks], described
 
 
 def _combine_blocks(pairs: Sequence[tuple[int, int]], specs: Sequence[Field], rows: int) -> list[list[Field]]:

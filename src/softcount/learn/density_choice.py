@@ -185,14 +185,14 @@ def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bo
         numbers = rows.numbers(key, table.schema, known_classes)
         if len(numbers.values):
             found[key] = Contest(key, numbers, plans, how, prior).choose(families, known_classes)
-    said = {key: (entry.plan, why) for key, (entry, why) in found.items() if entry.plan is not None}
+    reasons = {key: (entry.plan, why) for key, (entry, why) in found.items() if entry.plan is not None}
     chosen = {key: entry.trial.node.family for key, (entry, _) in found.items()}
     forced: dict[Key, Any] = {key: family.reads for key, family in chosen.items() if not isinstance(key, tuple)}
     declared = replace(
         plan.declared, families=plan.declared.families | chosen, forced=plan.declared.forced | forced,
         floors={key: entry.floor for key, (entry, _) in found.items()}, auto=frozenset(), all_auto=False,
     )  # fmt: skip
-    return table.chosen(said), replace(plan, declared=declared)
+    return table.chosen(reasons), replace(plan, declared=declared)
 
 
 # -- the rows used

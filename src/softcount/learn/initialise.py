@@ -510,9 +510,9 @@ def holding(model: ClassModel, imagined: Imagined, fixed: Mapping[Any, Any] | No
     if unknown:
         names = ", ".join(repr(key) for key in leaves)
         raise DataError(f"fixed names {unknown[0]!r}, which is not a column of the model. It has: {names}.")
-    said = {key: what for key, what in fixed.items() if key != name}
+    columns = {key: what for key, what in fixed.items() if key != name}
     held = {
-        key: held_numbers(leaves[key].family, what, leaves[key].setting, model.groups) for key, what in said.items()
+        key: held_numbers(leaves[key].family, what, leaves[key].setting, model.groups) for key, what in columns.items()
     }
     for leaf in model.leaves:
         for other in _sharing(model, leaf):
@@ -577,13 +577,13 @@ def params_around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], 
     """Makes parameters from given means and shares (`ROOT`); all others are fixed ones or those of the whole table."""
 
     def make(model: ClassModel, imagined: Imagined) -> Params:
-        said = {ROOT: given[ROOT]}
+        named = {ROOT: given[ROOT]}
         for key in given:
             if key is not ROOT:
                 leaf, fixed = model.nodes[key], imagined.fixed.get(key, {})
                 hypers = [imagined.hypers[x.key] for x in _sharing(model, leaf)]
-                said[key] = leaf.family.spread_around(hypers, leaf.setting, model.groups, fixed) | dict(given[key])
-        return given_params(model, said)
+                named[key] = leaf.family.spread_around(hypers, leaf.setting, model.groups, fixed) | dict(given[key])
+        return given_params(model, named)
 
     return make
 
@@ -593,9 +593,7 @@ def start_levels(init: Any) -> dict[Any, list[Any]]:
         return {}
     names = {name for family in FAMILIES.values() for name in family().chart}
     return {
-        key: list(said)
-        for key, said in init.items()
-        if isinstance(said, Mapping) and not names & {str(x) for x in said}
+        key: list(own) for key, own in init.items() if isinstance(own, Mapping) and not names & {str(x) for x in own}
     }
 
 

@@ -584,8 +584,8 @@ def to_table_units(found: Centres, heavy: float) -> Centres:
     """The costs in the table's units and weights, with a note if they overflow."""
     with np.errstate(over="ignore"):
         trace = [float(value) for value in np.array(found.trace) / found.frame.ruler * heavy / found.frame.ruler]
-    said = [] if np.isfinite(trace[0]) else ["The cost is more than 1.8e308: in smaller units it would be a number."]
-    return replace(found, trace=trace, inertia=trace[-1], notes=found.notes + said)
+    note = [] if np.isfinite(trace[0]) else ["The cost is more than 1.8e308: in smaller units it would be a number."]
+    return replace(found, trace=trace, inertia=trace[-1], notes=found.notes + note)
 
 
 def check_centres(options: KMeansOptions, columns: int, names: Sequence[Any] | None) -> np.ndarray:
@@ -616,7 +616,7 @@ def best_of_draws(engine: Walker, options: KMeansOptions) -> tuple[Descent, tupl
     few, starts, rng = draw_starts(FewRows.of(sample, options.unit), options)
     if options.n_init == 1:
         return descend(engine, starts[0], options.stop), (1, 1), []
-    # Until no row changes: on so few rows that is quick, and only then can two starts be told to be one optimum.
+    # Until no row changes: on so few rows that is quick, and only then can two runs be compared as one optimum.
     most = options.stop.max_iter
     ended: list[SmallEnd] = []
     before, different = -1.0, 0

@@ -100,15 +100,15 @@ class _Both(NamedTuple):
         return _Both(self.one + more.one, self.other + more.other)
 
 
-def count_beside(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
-    """Counts of rows of known class, and in the same pass what `plan.beside` counts."""
-    beside = plan.beside
+def count_with_folds(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Tallied[Counts]:
+    """Counts of rows of known class, and in the same pass what `plan.fold_counter` counts."""
+    counter = plan.fold_counter
 
     def count_both(model: ClassModel, chunk: Chunk) -> _Both:
-        return _Both(count_labelled(model, chunk), beside.counting(model, chunk))
+        return _Both(count_labelled(model, chunk), counter.counting(model, chunk))
 
     found = count_once(table, plan, runner, classes, count_both)
-    beside.found = table, replace(found, total=found.total.other)
+    counter.found = table, replace(found, total=found.total.other)
     return Tallied(found.total.one, found.model, found.settled, found.chunks)
 
 
@@ -127,16 +127,16 @@ class InfiniteSums(DataError):
     """Sums of some column that are no numbers."""
 
     def __init__(self) -> None:
-        said = "the numbers of some column are too large to be squared and added. Divide the column by its scale."
-        super().__init__(said)
+        message = "the numbers of some column are too large to be squared and added. Divide the column by its scale."
+        super().__init__(message)
 
 
 def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[Any] | None) -> Learned:
     plan = plan.for_labels(table)
-    if plan.beside is None or not runner.keeps_rows:
+    if plan.fold_counter is None or not runner.keeps_rows:
         found = count_once(table, plan, runner, classes, count_labelled)
     else:
-        found = count_beside(table, plan, runner, classes)
+        found = count_with_folds(table, plan, runner, classes)
     if not found.total.finite:
         raise InfiniteSums
     settled, names = found.settled, found.settled.classes
@@ -461,5 +461,5 @@ def _imagine_whole(model: ClassModel, counts: Counts, plan: Plan) -> Imagined:
 
 def _lasting_notes(learned: Learned) -> list[str]:
     before = record.note_degenerate(learned.model, learned.estimates, learned.imagined)
-    said = (STEPWISE, CHOSEN_EARLY, FADED)
-    return [note for note in learned.notes if not note.startswith(said) and note not in before]
+    passing = (STEPWISE, CHOSEN_EARLY, FADED)
+    return [note for note in learned.notes if not note.startswith(passing) and note not in before]

@@ -126,8 +126,8 @@ def _drop_empty(task: Task, params: Params, gone: np.ndarray, found: SearchResul
     kept, starts = np.flatnonzero(~gone), task.starts
     fewer = replace(starts, groups=len(kept), init=lambda model, imagined: model.regrouped(params, kept), n_init=1)
     fitted = fit_prepared(task.prepared, task.plan, fewer, task.runner)
-    said = f"asked for {starts.groups} classes, but no row is in {gone.sum()} of them: {len(kept)} are left."
-    return replace(fitted, notes=[*fitted.notes, *notes, said], agreed=(found.agreed, found.tried))
+    note = f"asked for {starts.groups} classes, but no row is in {gone.sum()} of them: {len(kept)} are left."
+    return replace(fitted, notes=[*fitted.notes, *notes, note], agreed=(found.agreed, found.tried))
 
 
 def note_search(found: SearchResult, plan: Plan, rounded: bool) -> list[str]:
@@ -202,8 +202,8 @@ class Task(Struct, frozen=True, eq=False):
 
     def best_of(self, imagined: Imagined, extra: Sequence[Maker], notes: list[str]) -> SearchResult:
         """The best of all initialisations: short runs first if there are several and EM has no special rules."""
-        asked = self.starts.n_init if isinstance(self.starts.init, str) else 1
-        several = asked + len(extra) > 1 and self.model.groups > 1
+        wanted = self.starts.n_init if isinstance(self.starts.init, str) else 1
+        several = wanted + len(extra) > 1 and self.model.groups > 1
         racing = several and self.plan.stop.tol > 0 and self.plan.stop.assign == "soft"
         table, drawn = self.problem(imagined), isinstance(self.starts.init, str)
         rows = len(self.prepared.sketch.weights) if drawn else self.model.groups

@@ -115,7 +115,7 @@ class Plan(Struct, frozen=True):
     fixed: Mapping[Any, Any] | None = None  # parameters to leave alone, in the shape of `params_`, and "weights"
     named: Sequence[Any] | None = None  # the known classes that a mixture's labels are codes of
     log: Checkpoint | None = None  # where EM runs are recorded
-    beside: Any = None  # what else is counted in the pass that learns: `evaluate.folds.FoldsBeside`
+    fold_counter: Any = None  # what else is counted in the pass that learns: `evaluate.folds.FoldCounter`
 
     def for_labels(self, table: Table) -> Plan:
         """The plan with a weight for rows without a label: 1 in a table of text, else 0, unless the user set one.
@@ -349,7 +349,7 @@ class StartTraces(Struct):
     def nearest(self, objective: float, slack: float = 1e-6) -> Traces:
         """Return the traces of the search whose best run came near to an objective; empty if no search did.
 
-        >>> watch = StartTraces(lambda *said: None)
+        >>> watch = StartTraces(lambda *step: None)
         >>> for step, value in enumerate([-9.0, -5.0, -4.0]): watch(1, 2, step, value)
         >>> for step, value in enumerate([-8.0, -6.0, -6.0]): watch(2, 2, step, value)
         >>> watch.nearest(-4.0)
