@@ -10,7 +10,7 @@ from softcount.cli.options import Request, find_name
 from softcount.cli.outputs import STANDARD, check_output, progress, write_answer, write_bytes
 from softcount.cli.read import declare_kinds, open_data, read_column, read_through
 from softcount.core.lazy import LazyModule
-from softcount.fit.classes import choose_densities
+from softcount.fit.classes import choose_families
 from softcount.learn.record import Plan
 from softcount.report.quality import schema_page, schema_record
 from softcount.run.local import Threads
@@ -25,8 +25,9 @@ def schema(request: Request) -> None:
     with progress() as tell:
         kinds = declare_kinds(request.kind)
         table = open_data(request.data, kinds, request.form, tell)
-        with Threads() as threads:
-            table, _ = choose_densities(table, Plan(kinds), threads, known_classes=True)
+        if kinds.leaves_open:
+            with Threads() as threads:
+                table, _ = choose_families(table, Plan(kinds), threads, known_classes=True)
         found = read_through(table)
     write_answer(request.json, schema_record, schema_page, *found)
 

@@ -108,13 +108,11 @@ def check_rows(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
     if documents is not None:
         return documents
     schema = None if reset else _schema(estimator)
-    numbers = sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "iufbc")
-    if schema is not None and schema.texts and numbers:
-        alone = len(schema.texts) == len(schema.used)
+    texts = [] if schema is None else schema.texts
+    if schema is not None and texts and (sparse.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "iufbc")):
+        alone = len(texts) == len(schema.used)
         remedy = "Give documents: a list of strings." if alone else "Give a table of the columns it was fitted on."
-        raise DataError(
-            f"the model reads text in column {schema.texts[0]!r}, but X holds nothing but numbers. {remedy}"
-        )
+        raise DataError(f"the model reads text in column {texts[0]!r}, but X holds nothing but numbers. {remedy}")
     if is_table(X):
         return X
     return validate_cells(estimator, X, reset=reset, dtype=None, ensure_min_samples=int(reset))

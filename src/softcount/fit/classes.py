@@ -14,6 +14,7 @@ from softcount.classify.encode import GLANCED_AT, EncodedColumns
 from softcount.classify.ensemble import SMALLEST, Ensemble, HeldScores, count_copies, fit_ensemble, log_posteriors
 from softcount.classify.members import Training
 from softcount.core import remedies
+from softcount.core.lazy import lazy_function
 from softcount.errors import warn
 from softcount.evaluate.calibrate import calibrate
 from softcount.evaluate.folds import FoldCounter, KnownRows, draw_known_rows
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from softcount.learn.mixture import Starts
 
 
+choose_families = lazy_function("softcount.learn.density_choice", "choose_families")
+
+
 class ClassSearch(Struct, frozen=True):
     """A search for classes: its initialisations, and the criterion that chooses their number (None: it is given).
 
@@ -58,16 +62,15 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
     """
     from softcount.learn.choose import search_classes
 
-    assert search.criterion is not None
-    found = search_classes(
-        *choose_densities(table, plan, runner, known_classes=False), search.starts, runner, search.criterion
-    )
+    def search_under(plan: Plan) -> choose.ClassSearch:
+        assert search.criterion is not None
+        opened, own = choose_families(table, plan, runner, known_classes=False)
+        return search_classes(opened, own, search.starts, runner, search.criterion)
+
+    found = search_under(plan)
     if found.interrupted or not (plan.declared.all_auto or plan.declared.auto):
         return found
-    default = replace(plan, declared=replace(plan.declared, auto=frozenset(), all_auto=False))
-    other = search_classes(
-        *choose_densities(table, default, runner, known_classes=False), search.starts, runner, search.criterion
-    )
+    other = search_under(replace(plan, declared=replace(plan.declared, auto=frozenset(), all_auto=False)))
     if found.merit >= other.merit:
         return found
     other.remarks.append(
@@ -75,15 +78,6 @@ def _search_numbers(table: Table, plan: Plan, runner: Runner, search: ClassSearc
         f"densities chosen by all rows together it is {found.figure} with {found.best}."
     )
     return other
-
-
-def choose_densities(table: Table, plan: Plan, runner: Runner, known_classes: bool) -> tuple[Table, Plan]:
-    """Choose the densities that were left open by the rows."""
-    if not plan.declared.leaves_open:
-        return table, plan
-    from softcount.learn.density_choice import choose_families
-
-    return choose_families(table, plan, runner, known_classes)
 
 
 # -- the models that predict the classes, chosen by held-out rows: naive Bayes, or an ensemble that does better
@@ -207,7 +201,9 @@ class ClassRequest(Struct, frozen=True):
         """Choose the densities that were left open, and plan to count folds in the pass that learns."""
         if self.search is not None and self.search.criterion is not None:
             return table, self  # the search compares the densities chosen with the default ones
-        table, plan = choose_densities(table, self.plan, runner, known_classes=self.search is None)
+        plan = self.plan
+        if plan.declared.leaves_open:
+            table, plan = choose_families(table, plan, runner, self.search is None)
         counted = evaluated and self.search is None and not self.aode and self.n_folds and self.holdout is None
         if counted and runner.keeps_rows and not table.has_weights:
             plan = replace(plan, fold_counter=FoldCounter(Split(self.n_folds, self.seed)))

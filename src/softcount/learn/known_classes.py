@@ -24,10 +24,10 @@ from softcount.models.align import (
     align_counts,
     describe_word_choice,
     find_outdated_notes,
-    make_room,
     refuse_overdrawn,
     sorted_levels,
     unite_models,
+    unite_schemas,
     widen_model,
 )
 from softcount.models.base import ClassModel, Problem, expected, with_weight
@@ -151,9 +151,11 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
     model = found.model
     if not (model.groups == groups and weight == 1.0 and model.schema == settled.schema):
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
-    model, counts = make_room(model, model.named(counts), plan.prior)
+    counts, older = model.named(counts), plan.prior if isinstance(plan.prior, Older) else None
+    if older is not None:
+        model, counts = widen_model(model, counts, unite_schemas(model.schema, older.model.model.schema, None))
     imagined = imagine_classes(model, counts, plan)
-    if isinstance(plan.prior, Older):
+    if older is not None:
         counts, imagined = add_older(model, counts, imagined, plan, names)
     notes = [*table.all_notes, *settled.notes]
     chosen = auto_priors(_column_priors(plan, model.leaves), model.leaves, counts)
@@ -166,7 +168,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         why = f"is not for what is hidden ({hidden})"
         remedy = ", or leave those rows out (unlabelled_weight=0)"
         refuse_families(model.leaves, why, remedy if table.unknown_labels else None)
-        if isinstance(plan.prior, Older):
+        if older is not None:
             raise DataError(
                 f"{hidden}: an older model's counts cannot be joined with what EM expects yet. "
                 "Leave those rows out (unlabelled_weight=0 for rows without a label), or merge() the two models."

@@ -16,7 +16,6 @@ from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Node
 from softcount.models.star import rearrange_groups
-from softcount.priors import Older
 from softcount.table import wording
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
 from softcount.table.text_columns import WORDLESS, counted_words
@@ -91,13 +90,6 @@ def refuse_unmergeable(nodes: Sequence[Node]) -> None:
                 f"column {node.key!r} is {node.family.name}, whose counts depend on their fit and cannot be added "
                 f"to those of another fit. Fit all the rows at once."
             )
-
-
-def make_room(model: ClassModel, counts: Counts, prior: Any) -> tuple[ClassModel, Counts]:
-    """Add room for the categories and words of an older model that is the prior."""
-    if not isinstance(prior, Older):
-        return model, counts
-    return widen_model(model, counts, unite_schemas(model.schema, prior.model.model.schema, None))
 
 
 def widen_model(model: ClassModel, counts: Counts, schema: Schema) -> tuple[ClassModel, Counts]:
