@@ -34,6 +34,7 @@ SUITES = {
     "networks": "Bayesian networks: EM with holes, questions, tables and edges beside pyAgrum and pgmpy",
     "densities": "a kernel density of 100,000 points at 20,000 queries beside scikit-learn and SciPy",
     "classifiers": "Classifier as it comes beside logistic regression, gradient boosting and Khiops on twelve tables",
+    "joint": "a joint model of a table: density, filling, every column, synthetic rows, anomalies, beside many",
     "export": "rows scored by SQLite, DuckDB and onnxruntime beside Softcount",
     "startup": "`softcount --help` and a small fit from the shell",
     "large": "a CSV of 500 MB, made in a temporary folder, fitted from the shell",
@@ -42,7 +43,7 @@ SUITES = {
 }
 ASKED_FOR = ("kernels", "spark")
 """Suites that run only when named: they have no targets of their own, or need what others do not."""
-BY_WORDS = ("small",)
+BY_WORDS = ("small", "joint")
 """Suites of which some lines can be asked for."""
 NAMES = "suites to run; all but kernels and spark if none is named; small/kmeans,iris runs its lines with both words"
 
