@@ -20,7 +20,7 @@ from softcount.densities.kernels import WeightedPoints, named_kernel, reflection
 from softcount.errors import DataError
 from softcount.estimators.docstrings import document_methods
 from softcount.estimators.result_frames import arrow_of
-from softcount.fitted.answers import column_shape
+from softcount.fitted.class_answers import column_shape
 from softcount.fitted.explain import find_normals, join_normals, make_nomogram, most_separating
 from softcount.networks.network import Graph
 from softcount.pictures.chart import (

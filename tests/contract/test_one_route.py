@@ -17,7 +17,7 @@ from explained import contributions
 from softcount.families import HOWS, How, Params, Poisson, Setting
 from softcount.families.density import Density
 from softcount.families.normal import centred_form
-from softcount.fitted.answers import CLASS, draw_columns, fill_as_written, fills
+from softcount.fitted.answers import CLASS, fill_as_written
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
@@ -67,14 +67,14 @@ def check_asked(model: Any, example: Example, rows: Any, logs: np.ndarray) -> No
         given = dict(zip(example.columns, row, strict=True))
         with np.errstate(divide="ignore"):
             same(np.log([*model.query(of=CLASS, given=given).values()]), own)
-        _, groups = draw_columns(model.fitted_, 50, given, np.random.default_rng(7))
+        _, groups = model.fitted_.condition(given).draw_columns(50, np.random.default_rng(7))
         chances = np.exp(own) / np.exp(own).sum()
         assert np.array_equal(groups, np.random.default_rng(7).choice(len(own), size=50, p=chances))
 
 
 def check_filled(fitted: Fitted, example: Example, rows: Any, logs: np.ndarray) -> None:
     """Holes are filled by what the groups expect, each as likely as it is predicted to be."""
-    found = fills(fitted, fitted.table(example.table(rows)))
+    found = fitted.fills(fitted.table(example.table(rows)))
     chunk = chunk_of(fitted, example, rows)
     for leaf in fitted.model.leaves:
         for place, column in enumerate(leaf.columns):

@@ -22,7 +22,7 @@ from networks.plain_numbers import (
 )
 from softcount.estimators.network import BayesNet
 from softcount.estimators.result_frames import arrow_of as arrow
-from softcount.fitted.network_rows import surprises, usual_surprise
+from softcount.fitted.network_answers import surprises, usual_surprise
 
 SEEDS = pytest.mark.parametrize("seed", range(6))
 

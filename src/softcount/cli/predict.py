@@ -51,7 +51,7 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
 from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, apply_class_prior, cost_matrix, estimate_shares
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.network_rows import cells_of_rows
+from softcount.fitted.network_answers import cells_of_rows
 from softcount.pictures.text import format_count, format_number
 from softcount.report import answers
 from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, prediction_table, reasons_table

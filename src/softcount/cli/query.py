@@ -31,7 +31,7 @@ from softcount.table.cell_values import format_cells
 if TYPE_CHECKING:
     from softcount.fitted.network import FittedNet
 
-sampled_query = lazy_function("softcount.fitted.network_rows", "sampled_query")
+sampled_query = lazy_function("softcount.fitted.network_answers", "sampled_query")
 
 
 def query(request: Request) -> None:
@@ -70,7 +70,7 @@ def query_network(fitted: FittedNet, request: Request) -> None:
     known = read_given(fitted, request.given)
     written = write_given(known, {key: spec.written for key, spec in fitted.schema.by_key.items()})
     if request.likeliest:
-        write_answer(request.json, likeliest_record, likeliest_page, written, fitted.most_probable(known))
+        write_answer(request.json, likeliest_record, likeliest_page, written, fitted.condition(known).most_probable())
         return
     numbers = [key for key in keys if fitted.is_number(key)]
     if numbers and len(keys) > 1:

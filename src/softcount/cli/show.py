@@ -37,7 +37,7 @@ changes: Any = LazyModule("softcount.fitted.compare")
 graphs: Any = LazyModule("softcount.report.graph")
 kmeans_pages: Any = LazyModule("softcount.report.kmeans")
 network_pages: Any = LazyModule("softcount.report.network")
-network_rows: Any = LazyModule("softcount.fitted.network_rows")
+network_answers: Any = LazyModule("softcount.fitted.network_answers")
 reports: Any = LazyModule("softcount.report.report")
 sequence_pages: Any = LazyModule("softcount.report.sequences")
 
@@ -105,7 +105,7 @@ def show_network(fitted: FittedNet, request: Request) -> None:
         return
     with progress() as tell:
         table, rows = open_rows(fitted, request.data, request.form, None, tell)
-        found = network_rows.find_anomalies(fitted, rows, request.anomalies)
+        found = network_answers.find_anomalies(fitted, rows, request.anomalies)
     files = list(table.source.files)
     write_answer(
         request.json, lambda: network_pages.anomalies_record(found), lambda: network_pages.anomalies_page(found, files)

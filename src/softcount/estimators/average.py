@@ -24,15 +24,15 @@ from softcount.estimators.result_frames import Frame, arrow_table, as_arrow, fra
 from softcount.estimators.saving import save_average
 from softcount.evaluate.ranking import FOLDS
 from softcount.families import Categorical
-from softcount.fitted.answers import CLASS, AveragedAnswer, name_apart
+from softcount.fitted.answers import average_answers
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.influence import whole_table
-from softcount.fitted.network import FittedNet, GivenValues
+from softcount.fitted.network import FittedNet
 from softcount.learn.networks import network_evidence
 from softcount.learn.record import bic
 from softcount.networks.structure_search import evidence_weights
-from softcount.run.local import Runner, Threads
-from softcount.table.chunk import Chunks, Split
+from softcount.run.local import Threads
+from softcount.table.chunk import Split
 from softcount.table.schema import Key
 
 CLOSE = 1e-6
@@ -100,16 +100,6 @@ class ClassMember:
         if of is not None and of != self.fitted.target:
             raise DataError(f"{self.name} predicts its class. To ask for a column: query(of={of!r}, given=...).")
         return np.asarray(self.model.predict_proba(X))
-
-    def log_given(self, given: Mapping[Key, Any]) -> float:
-        """The log-probability (or density) of the given values."""
-        known, fitted = dict(given), self.fitted
-        label = known.pop(name_apart(fitted, CLASS) if fitted.target is None else fitted.target, None)
-        row: Any = Chunks([fitted.single(known)], 1)
-        found = fitted.score_rows(row, Runner())[0]
-        if label is not None:
-            found += fitted.log_proba(row, Runner())[0, fitted.group_of(label)]
-        return float(found)
 
     def log_merit(self, by: str, rows: LabelledTable | None) -> float:
         """Log marginal likelihood of the table; by "bic", minus half of BIC."""
@@ -182,13 +172,6 @@ class NetworkMember:
 
     def proba(self, X: Any, of: Key | None = None) -> np.ndarray:
         return np.asarray(self.model.predict_proba(X, of))
-
-    def log_given(self, given: Mapping[Key, Any]) -> float:
-        keys = [spec.key for spec in self.fitted.schema.used]  # a class that came as labels is not among them
-        sure = GivenValues.of(self.fitted.net, given).sure
-        if all(key in sure and key in keys and key not in self.hidden for key in given):
-            return float(self.fitted.score_rows(self.fitted.table({key: [given.get(key)] for key in keys}))[0])
-        return self.fitted.log_probability(given)
 
     def log_merit(self, by: str, rows: LabelledTable | None) -> float:
         if by == "bic":
@@ -463,12 +446,7 @@ class ModelAverage:
         {'a': 0.8, 'b': 0.2}
         """
         shares = self._weigh_given(given)
-        answers = [member.model.query(of, given) for member in self._members]
-        if not isinstance(answers[0], dict):
-            return AveragedAnswer(shares, tuple(answers))
-        levels = dict.fromkeys(level for answer in answers for level in answer)
-        parts = list(zip(shares.tolist(), answers, strict=True))
-        return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
+        return average_answers(shares, [member.model.query(of, given) for member in self._members])
 
     @check_arguments
     def sample(self, n_samples: int = 1, given: Any = None, random_state: RandomState = None) -> Any:
@@ -516,7 +494,9 @@ class ModelAverage:
         return shares
 
     def _weigh_given(self, given: Any) -> np.ndarray:
-        logs = log_of(self.weights_) + [member.log_given(given) if given else 0.0 for member in self._members]
+        logs = log_of(self.weights_)
+        if given:
+            logs = logs + [member.fitted.log_probability(given) for member in self._members]
         if not np.isfinite(logs).any():
             raise DataError("the given values have probability zero under every model, so there is no answer.")
         return np.asarray(softmax_rows(logs[None])[0][0])

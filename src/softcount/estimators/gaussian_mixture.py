@@ -18,7 +18,6 @@ from softcount.estimators.parameters import AUTO, check_arguments, check_whole
 from softcount.families import Family, Multinormal, Normal
 from softcount.families.multinormal import is_symmetric
 from softcount.fit.classes import ClassRequest
-from softcount.fitted.answers import draw_columns
 from softcount.fitted.fitted import Fitted
 from softcount.learn.initialise import params_around
 from softcount.learn.record import Plan
@@ -245,7 +244,7 @@ class GaussianMixture(Mixture):
         ((3, 1), (3,))
         """
         fitted, n_samples = self._fitted, check_whole("n_samples", n_samples, 1)
-        columns, groups = draw_columns(fitted, n_samples, given, inputs.make_generator(random_state))
+        columns, groups = fitted.condition(given).draw_columns(n_samples, inputs.make_generator(random_state))
         return np.column_stack([columns[spec.key] for spec in fitted.schema.used]), groups
 
     # -- what was found

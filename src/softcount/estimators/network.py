@@ -24,8 +24,8 @@ from softcount.estimators.result_frames import Frame, arrow_table, as_arrow
 from softcount.files.bif import read_network, write_network
 from softcount.fit import network as network_fit
 from softcount.fitted.decisions import BestError
-from softcount.fitted.network import FittedNet, LikeliestLevels, as_fitted, re_estimate
-from softcount.fitted.network_rows import NodeTable, sampled_query, surprises
+from softcount.fitted.network import FittedNet, as_fitted, re_estimate
+from softcount.fitted.network_answers import LikeliestLevels, NodeTable, sampled_query, surprises
 from softcount.learn.networks import AUTO, GraphStarts, network_evidence
 from softcount.learn.prepare import read_all
 from softcount.learn.record import FitRecord, Plan, Stop, retry_wider
@@ -612,7 +612,7 @@ class BayesNet(EmEstimator, TableEstimator):
         >>> net.most_probable({"Wet": "yes"}).levels
         {'Rain': 'yes', 'Wet': 'yes'}
         """
-        return self._fitted.most_probable(given)
+        return self._fitted.condition(given).most_probable()
 
     def independent(self, a: Any, b: Any, given: Any = ()) -> bool:
         """Return whether the graph implies that two nodes are independent given others (d-separation).

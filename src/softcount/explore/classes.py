@@ -11,8 +11,9 @@ import numpy as np
 from softcount.core.special import log_of, softmax_rows
 from softcount.errors import DataError
 from softcount.explore.numbers import formula_document, number_document, pack
-from softcount.fitted.answers import CLASS, labels_in, marginal, name_apart
+from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.characteristic_words import characteristic_words, word_family
+from softcount.fitted.class_answers import marginal
 from softcount.fitted.fitted import Fitted
 from softcount.models.nodes import Node
 from softcount.table.column_summary import TableSummary

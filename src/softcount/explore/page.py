@@ -24,7 +24,7 @@ from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
-from softcount.fitted.network_rows import cells_of_rows
+from softcount.fitted.network_answers import cells_of_rows
 from softcount.pictures.drawing import markup
 from softcount.pictures.inline_html import framed
 from softcount.pictures.text import format_count, format_list

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from softcount.core.formulas import Cell, Formula, formula, total
 from softcount.errors import DataError
-from softcount.fitted.answers import draw_columns, labels_in
+from softcount.fitted.answers import labels_in
 from softcount.fitted.calibration import Calibration
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.scorers import not_exported
@@ -212,7 +212,7 @@ class ExportCheck(Struct, frozen=True):
 def draw_rows(model: Fitted) -> DrawnRows:
     """Draw rows of a fitted model, the same every time."""
     rng = np.random.default_rng(0)
-    found = draw_columns(model, ROWS, None, rng)[0]
+    found = model.condition(None).draw_columns(ROWS, rng)[0]
     columns: dict[Key, list[Any]] = {}
     for key in (spec.key for spec in model.schema.used if spec.key in found):
         cells = [cell.item() if isinstance(cell, np.generic) else cell for cell in found[key]]

@@ -1,87 +1,27 @@
-"""Answers of a fitted model: conditions.conditional distributions, draws and imputed cells."""
+"""What every fitted model answers: distributions of columns, drawn rows and imputed cells, written like the table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.special import softmax_rows
 from softcount.errors import DataError
-from softcount.families.density import Density, concatenate_groups
-from softcount.fitted import conditions, derived_columns
-from softcount.models.nodes import Node
-from softcount.table import Chunk, Table
+from softcount.families.density import Density
+from softcount.pictures.inline_html import boxed, small_table, upright_bars
+from softcount.table import Chunk
 from softcount.table.cell_forms import CellForm, NumberForm, fixed_decimals, restore_cells
 from softcount.table.cell_values import cast_to_type
 from softcount.table.discretise import IntervalDensity, bins_of
 from softcount.table.schema import BLANK, Key, Kind, Schema, apart, labels
 
-if TYPE_CHECKING:
-    from softcount.fitted.fitted import Fitted
-
-MOST_DRAWS = 20_000
-"""Maximum number of draws of a cell until it satisfies a condition."""
-
-TRIES = 100
-"""Number of redraws of a cell outside the bounds of its column before it is clipped."""
-
-Draw = Callable[[np.ndarray], dict[Key, Any]]
-Test = Callable[[Any], np.ndarray]
-"""Marks the cells of a column that satisfy a condition."""
-
-
-def drawn_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> dict[Key, Any]:
-    """Draw columns with one cell per group; rows that fail a test are drawn again."""
-    columns = draw(groups)
-    for _ in range(MOST_DRAWS if tests else 0):
-        passed = np.all([test(columns[key]) for key, test in tests.items()], axis=0)
-        left = np.flatnonzero(~passed)
-        if not len(left):
-            return columns
-        for key, cells in draw(groups[left]).items():
-            _put(columns[key], left, cells)
-    if tests:
-        raise DataError(
-            f"what is given of {next(iter(tests))!r} has a probability too small to draw rows. Give a wider range, "
-            f"or a value."
-        )
-    return columns
-
-
-def draw_inside(
-    draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
-) -> dict[Key, Any]:
-    """Draw columns that pass their tests and lie within their bounds; clip after TRIES redraws."""
-    columns = drawn_within(draw, groups, tests)
-    inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
-    for _ in range(TRIES):
-        beyond = [(columns[key] < low) | (columns[key] > high) for key, (low, high) in inside.items()]
-        left = np.flatnonzero(np.any(beyond, axis=0)) if beyond else np.zeros(0, dtype=np.intp)
-        if not len(left):
-            return columns
-        for key, cells in drawn_within(draw, groups[left], tests).items():
-            _put(columns[key], left, cells)
-    return columns | {key: np.clip(columns[key], low, high) for key, (low, high) in inside.items()}
-
-
-def _put(column: Any, rows: np.ndarray, cells: Any) -> None:
-    if isinstance(column, np.ndarray):
-        column[rows] = cells
-        return
-    for row, cell in zip(rows.tolist(), cells, strict=True):
-        column[row] = cell
-
-
-# Queries: any column given any others, samples, imputed cells.
-
 CLASS = "(class)"
 COUNT = "(count)"
-LEAST_INSIDE = 1e-3
-"""Minimum share of a normal within the bounds of its column; below it the normal is not truncated."""
+
+Expect = Callable[[Key, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+"""From a column and places of rows: values to impute and, if they are categories, (rows x levels) probabilities."""
 
 
 def labels_in(model: Any) -> dict[Key, str]:
@@ -94,10 +34,131 @@ def name_apart(model: Any, name: object) -> str:
     return apart(str(name), set(labels_in(model).values()))
 
 
-# -- any column given any others
+class Conditioned:
+    """A fitted model given some values.
+
+    Attributes
+    ----------
+    log_probability : float
+        Logarithm of the probability of what is given; of a density if it holds numbers.
+    columns : list
+        The columns that have an exact answer, in the order of the table.
+    """
+
+    __slots__ = ()
+
+    log_probability: Any
+    columns: Any
+
+    def answer(self, of: Any) -> Any:
+        """Return category -> probability for a column, or the distribution of a number."""
+        raise NotImplementedError
+
+    def answers(self, asked: Iterable[Key]) -> dict[Key, Any]:
+        """Return the answer for each column."""
+        return {key: self.answer(key) for key in asked}
+
+    def draw(self, n: int, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw new rows as columns by name; given values are kept."""
+        raise NotImplementedError
 
 
-class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
+# Distributions of numbers.
+
+LEAST_INSIDE = 1e-3
+"""Minimum share of a normal within the bounds of its column; below it the normal is not truncated."""
+
+
+class NumberAnswer:
+    """The distribution of a number that `query` returns.
+
+    Attributes
+    ----------
+    mean : float
+        Mean.
+    variance : float
+        Variance.
+    """
+
+    __slots__ = ()
+
+    mean: Any
+    variance: Any
+
+    def cdf(self, x: float) -> float:
+        """Return the probability of at most x."""
+        raise NotImplementedError
+
+    def _pdf(self, values: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def quantile(self, q: float) -> float:
+        """Return a quantile.
+
+        Parameters
+        ----------
+        q : float
+            Probability, above 0 and below 1.
+
+        Returns
+        -------
+        float
+            The value with this share of the distribution below it.
+        """
+        if not 0 < q < 1:
+            raise DataError(f"a quantile needs a probability between 0 and 1, not {q}.")
+        return float(self._quantile(q))
+
+    def _quantile(self, q: float) -> float:
+        """Return the smallest float x with cdf(x) >= q, by bisection over all floats from 1e-320 to 1e300."""
+        most = int(np.array(np.finfo(float).max).view(np.int64))
+        lower, upper = -most, most
+        with np.errstate(over="ignore"):
+            while upper - lower > 1:
+                middle = (lower + upper) // 2
+                lower, upper = (lower, middle) if self.cdf(_float_at(middle)) >= q else (middle, upper)
+        return _float_at(upper)
+
+    def pdf(self, x: Any) -> Any:
+        """Return the density; for counts, the probability.
+
+        Parameters
+        ----------
+        x : float or array
+            Values.
+
+        Returns
+        -------
+        float or ndarray
+            Density at each value; infinite at a number that is known.
+        """
+        found = self._pdf(np.atleast_1d(np.asarray(x, dtype=float)))
+        return float(found[0]) if np.ndim(x) == 0 else found
+
+    def _figures(self) -> list[tuple[str, float]]:
+        found = [("mean", self.mean), ("deviation", self.variance**0.5)]
+        return found + [(f"{100 * share:g} % below", self.quantile(share)) for share in (0.05, 0.5, 0.95)]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(f'{name} {value:.4g}' for name, value in self._figures())}>"
+
+    def _repr_html_(self) -> str:
+        figures = self._figures()
+        table = small_table([name for name, _ in figures], [[f"{value:.5g}" for _, value in figures]])
+        low, high = self.quantile(0.005), self.quantile(0.995)
+        if not high > low:
+            return boxed("Answer", "a number", [table])
+        shares = np.diff([self.cdf(float(edge)) for edge in np.linspace(low, high, 33)])
+        return boxed("Answer", "a number", [upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}"), table])
+
+
+def _float_at(place: int) -> float:
+    """Return the float at an index in the ordered list of all floats; 0.0 has index 0."""
+    value = float(np.array(abs(place), dtype=np.int64).view(np.float64))
+    return value if place >= 0 else -value
+
+
+class Answer(NumberAnswer, Struct, frozen=True):
     """The distribution of a numeric column: a mixture over the groups; `written` is the form of its cells.
 
     Normal distributions are truncated to the `bounds` of the column.
@@ -159,15 +220,15 @@ class Answer(derived_columns.NumberAnswer, Struct, frozen=True):
         return self._inside is not None
 
     def _quantile(self, q: float) -> float:
-        found = _first_float(self.cdf, q)
+        found = NumberAnswer._quantile(self, q)
         return float(np.ceil(found)) if self.density.family.kind.whole else found
 
 
-class AveragedAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
+class AveragedAnswer(NumberAnswer, Struct, frozen=True):
     """The weighted average of the answers of several models."""
 
     weights: np.ndarray
-    answers: tuple[Answer, ...]
+    answers: tuple[NumberAnswer, ...]
 
     @property
     def mean(self) -> float:
@@ -184,11 +245,8 @@ class AveragedAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
     def cdf(self, x: float) -> float:
         return float(self.weights @ [answer.cdf(x) for answer in self.answers])
 
-    def _quantile(self, q: float) -> float:
-        return _first_float(self.cdf, q)
 
-
-class IntervalAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
+class IntervalAnswer(NumberAnswer, Struct, frozen=True):
     """The distribution of a number that a network discretises; `shares` are the probabilities of its bins.
 
     Within a bin, numbers are distributed as in training.
@@ -225,143 +283,103 @@ class IntervalAnswer(derived_columns.NumberAnswer, Struct, frozen=True):
         return float(np.interp(q, np.concatenate([[0.0], np.cumsum(self._bins)]), self.density.bounds))
 
 
-def _first_float(cdf: Callable[[float], float], q: float) -> float:
-    """Return the smallest float x with cdf(x) >= q, by bisection over all floats from 1e-320 to 1e300."""
-    most = int(np.array(np.finfo(float).max).view(np.int64))
-    lower, upper = -most, most
-    with np.errstate(over="ignore"):
-        while upper - lower > 1:
-            middle = (lower + upper) // 2
-            lower, upper = (lower, middle) if cdf(_float_at(middle)) >= q else (middle, upper)
-    return _float_at(upper)
+class LineAnswer(NumberAnswer, Struct, frozen=True):
+    """The distribution of `intercept + slope * lead`; `lead` is an answer, or a known number."""
+
+    lead: Any
+    slope: float
+    intercept: float
+    written: CellForm | None = None
+
+    @property
+    def mean(self) -> float:
+        return float(self.intercept + self.slope * (self.lead if isinstance(self.lead, float) else self.lead.mean))
+
+    @property
+    def variance(self) -> float:
+        return 0.0 if isinstance(self.lead, float) else float(self.slope**2 * self.lead.variance)
+
+    def _pdf(self, values: np.ndarray) -> np.ndarray:
+        if isinstance(self.lead, float):
+            return np.where(values == self.mean, np.inf, 0.0)
+        return np.asarray(self.lead.pdf((values - self.intercept) / self.slope)) / abs(self.slope)
+
+    def cdf(self, x: float) -> float:
+        if isinstance(self.lead, float):
+            return float(x >= self.mean)
+        below = float(self.lead.cdf((float(x) - self.intercept) / self.slope))
+        return below if self.slope > 0 else 1.0 - below
+
+    def _quantile(self, q: float) -> float:
+        own = self.lead if isinstance(self.lead, float) else self.lead.quantile(q if self.slope > 0 else 1.0 - q)
+        return float(self.intercept + self.slope * own)
 
 
-def _float_at(place: int) -> float:
-    """Return the float at an index in the ordered list of all floats; 0.0 has index 0."""
-    value = float(np.array(abs(place), dtype=np.int64).view(np.float64))
-    return value if place >= 0 else -value
+def average_answers(weights: np.ndarray, answers: Sequence[Any]) -> Any:
+    """Return the answer of several models for one column, each with its weight."""
+    if not isinstance(answers[0], dict):
+        return AveragedAnswer(weights, tuple(answers))
+    levels = dict.fromkeys(level for answer in answers for level in answer)
+    parts = list(zip(weights.tolist(), answers, strict=True))
+    return {level: float(sum(share * answer.get(level, 0.0) for share, answer in parts)) for level in levels}
 
 
-def query(model: Fitted, of: Key | None = None, given: Mapping[Key, Any] | None = None) -> Any:
-    """Answer for any column given any others: category -> probability, or an `Answer` for a number.
+# Drawn rows.
 
-    Without `of`, answer for all columns. A given column has a value, a condition such as `between(1, 2)`, a range (1,
-    2) or a list of values.
-    """
-    given = _mapping(given)
-    if isinstance(of, list | set | dict):
+MOST_DRAWS = 20_000
+"""Maximum number of draws of a cell until it satisfies a condition."""
+
+TRIES = 100
+"""Number of redraws of a cell outside the bounds of its column before it is clipped."""
+
+Draw = Callable[[np.ndarray], dict[Key, Any]]
+Test = Callable[[Any], np.ndarray]
+"""Marks the cells of a column that satisfy a condition."""
+
+
+def draw_within(draw: Draw, groups: np.ndarray, tests: Mapping[Key, Test]) -> dict[Key, Any]:
+    """Draw columns with one cell per group; rows that fail a test are drawn again."""
+    columns = draw(groups)
+    for _ in range(MOST_DRAWS if tests else 0):
+        passed = np.all([test(columns[key]) for key, test in tests.items()], axis=0)
+        left = np.flatnonzero(~passed)
+        if not len(left):
+            return columns
+        for key, cells in draw(groups[left]).items():
+            _put(columns[key], left, cells)
+    if tests:
         raise DataError(
-            f"query: {of!r} names several columns, but this model answers for one. Leave `of` out to get each "
-            f"column. A BayesNet answers for several jointly."
+            f"what is given of {next(iter(tests))!r} has a probability too small to draw rows. Give a wider range, "
+            f"or a value."
         )
-    if of in given:
-        raise DataError(f"{of!r} is both `of` and given: leave it out of one.")
-    known = derived_columns.move_to_leads(model.schema, given)
-    rows = conditions.read_given_rows(model, known)
-    if of is not None:
-        return _answer(model, of, rows, known)
-    joined = {column for key in rows.ranges for column in conditions.find_leaf(model, key).columns}
-    leaves = {spec.key: conditions.find_leaf(model, spec.key) for spec in model.schema.used if spec.key not in joined}
-    columns = {key for key, leaf in leaves.items() if conditions.can_query(leaf) and key not in known}
-    for spec, rule in derived_columns.find_derived_fields(model.schema):
-        sure = rule.lead is None or (rule.lead in known and conditions.condition_of(known[rule.lead]) is None)
-        columns |= {spec.key} if sure or rule.lead in columns else set()
-    order = [spec.key for spec in model.schema.fields if spec.key in columns]
-    return {
-        key: _answer(model, key, rows, known)
-        for key in [name_apart(model, CLASS) if model.target is None else model.target, *order]
-        if key not in given
-    }
+    return columns
 
 
-def _answer(model: Fitted, of: Key, rows: conditions.RowsGiven, known: Mapping[Key, Any]) -> Any:
-    """Answer for a column of the model or for a derived column.
-
-    `known` contains the column itself if a column derived from it is given.
-    """
-    spec = model.schema.by_key.get(of)
-    if spec is not None and spec.derived is not None and not spec.used:
-        ask = partial(_answer, model, rows=rows, known=known)
-        found = derived_columns.answer_derived(model.schema, spec, ask, known)
-        if isinstance(found, dict):
-            return dict(zip(levels_as_written(model.schema, of, list(found)), found.values(), strict=True))
-        return found
-    if spec is None or of == model.target or of not in known:
-        return _answer_column(model, of, rows)
-    value, condition = known[of], conditions.condition_of(known[of])
-    if spec.kind.numeric:
-        if condition is not None:
-            raise DataError(f"only a range of {of!r} follows from what is given. Give a value.")
-        return derived_columns.LineAnswer(float(value), 1.0, 0.0, spec.written)
-    allowed = {value} if condition is None else set(conditions.find_allowed_levels(model, of, condition))
-    others = {key: x for key, x in known.items() if key != of}
-    shares = _answer_column(model, of, conditions.read_given_rows(model, others))
-    kept = {level: shares[level] for level in levels_as_written(model.schema, of, sorted(allowed, key=str))}
-    return {level: kept.get(level, 0.0) / sum(kept.values()) for level in shares}
+def draw_inside(
+    draw: Draw, groups: np.ndarray, bounds: Mapping[Key, tuple[float, float]], tests: Mapping[Key, Test]
+) -> dict[Key, Any]:
+    """Draw columns that pass their tests and lie within their bounds; clip after TRIES redraws."""
+    columns = draw_within(draw, groups, tests)
+    inside = {key: ends for key, ends in bounds.items() if isinstance(columns.get(key), np.ndarray)}
+    for _ in range(TRIES):
+        beyond = [(columns[key] < low) | (columns[key] > high) for key, (low, high) in inside.items()]
+        left = np.flatnonzero(np.any(beyond, axis=0)) if beyond else np.zeros(0, dtype=np.intp)
+        if not len(left):
+            return columns
+        for key, cells in draw_within(draw, groups[left], tests).items():
+            _put(columns[key], left, cells)
+    return columns | {key: np.clip(columns[key], low, high) for key, (low, high) in inside.items()}
 
 
-def _answer_column(model: Fitted, of: Key, rows: conditions.RowsGiven) -> Any:
-    if of in (model.target, name_apart(model, CLASS)):
-        return dict(zip(model.names, map(float, rows.groups), strict=True))
-    leaf = conditions.find_leaf(model, of)
-    conditions.refuse_query(leaf, of)
-    for key in rows.ranges:
-        if conditions.find_leaf(model, key) is leaf:
-            raise conditions.not_together(key, of)
-    place, levels = leaf.columns.index(of), leaf.levels_of(leaf.columns.index(of))
-    cells = conditions.read_leaf(model, leaf, rows.chunk)
-    block = leaf.density(model.estimates)
-    weights, density = rows.groups, block.conditional(cells[0], place)
-    if len(leaf.columns) > 1 and len(cells) > 1:  # a mixture over groups and rows
-        weights = rows.weights.ravel()
-        density = concatenate_groups([block.conditional(row, place) for row in cells])
-    if levels is None:
-        return Answer(weights, density, model.schema[of].written, model.schema[of].bounds)
-    shares = map(float, weights @ density.params["probability"])
-    return dict(zip(levels_as_written(model.schema, of, levels), shares, strict=True))
+def _put(column: Any, rows: np.ndarray, cells: Any) -> None:
+    if isinstance(column, np.ndarray):
+        column[rows] = cells
+        return
+    for row, cell in zip(rows.tolist(), cells, strict=True):
+        column[row] = cell
 
 
-def _mapping(given: Any) -> dict[Key, Any]:
-    if given is not None and not isinstance(given, Mapping):
-        got = type(given).__name__
-        raise DataError(f"given is a mapping of columns to values, such as {{'age': 40}}, not an object of type {got}.")
-    return dict(given or {})
-
-
-# -- samples
-
-
-def draw_columns(
-    model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator
-) -> tuple[dict[Key, Any], np.ndarray]:
-    """Draw the columns of n new rows under some given values, and the group of each row."""
-    given = derived_columns.move_to_leads(model.schema, _mapping(given))
-    rows = conditions.read_given_rows(model, given)
-    sure, limits = conditions.split_given(model, given)
-    groups = rng.choice(model.n_groups, size=n, p=rows.groups / rows.groups.sum())
-    chunk = model.single(sure) if limits else rows.chunk
-    columns: dict[Key, Any] = {}
-    for leaf in model.model.leaves:
-        draw = partial(_draw_leaf, model, leaf, given=sure, chunk=chunk, rng=rng)
-        own = {key: condition for key, condition in limits.items() if key in leaf.columns}
-        bounds = {
-            key: ends for key in leaf.columns if (ends := model.schema[key].bounds) is not None and key not in sure
-        }
-        columns |= draw_inside(draw, groups, bounds, {key: conditions.fits(model, key, own[key]) for key in own})
-    return columns, groups
-
-
-def sample(model: Fitted, n: int, given: Mapping[Key, Any] | None, rng: np.random.Generator) -> dict[str, Any]:
-    """Draw n new rows as columns named by text, with the class if classes are known."""
-    columns, groups = draw_columns(model, n, given, rng)
-    columns = derived_columns.add_derived(model.schema, columns, n)
-    order = [spec.key for spec in model.schema.fields if spec.key in columns]
-    names = labels([*order, *columns])
-    ordered = {name: as_written(model.schema, key, columns[key]) for key, name in names.items()}
-    if model.classes is not None:
-        name = name_apart(model, CLASS if model.target is None else model.target)
-        ordered[name] = [model.classes[g] for g in groups]
-    return ordered
+# Values as the table has them.
 
 
 def as_written(schema: Schema, key: Key, values: Any) -> Any:
@@ -390,69 +408,6 @@ def levels_as_written(schema: Schema, key: Key, levels: Sequence[object]) -> lis
     return [BLANK if level == BLANK else value for level, value in zip(levels, values, strict=True)]
 
 
-def _draw_leaf(
-    model: Fitted, leaf: Node, groups: np.ndarray, given: Mapping[Key, Any], chunk: Chunk, rng: np.random.Generator
-) -> dict[Key, Any]:
-    """Draw the columns of one leaf; given values stay, and the rest of their block is drawn given them."""
-    held = {c: [given[c]] * len(groups) for c in leaf.columns if c in given}
-    if held and len(held) == len(leaf.columns):
-        return held
-    cells = None
-    if held:
-        cells = np.where([c in held for c in leaf.columns], conditions.read_leaf(model, leaf, chunk)[0], np.nan)
-    values = leaf.density(model.estimates).draw_columns(groups, rng, cells)
-    if not leaf.columns:
-        return {f"{leaf.key}_{i}": part for i, part in enumerate(values)}
-    counts = [model.schema[c].kind is Kind.COUNT for c in leaf.columns]
-    typed = [np.asarray(part, np.int64) if whole else part for part, whole in zip(values, counts, strict=True)]
-    return dict(zip(leaf.columns, typed, strict=True)) | held
-
-
-# -- imputed cells
-
-
-def fills(model: Fitted, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
-    """Return for each column with missing values the rows (from 0) and the mean or the most probable category."""
-    found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
-    leads = {rule.lead for _, rule in derived_columns.find_derived_fields(model.schema)}
-    shares: dict[Key, dict[int, np.ndarray]] = {}
-    compiled, columns = (
-        model.scorer.compile(model),
-        [(x, at, key) for x in model.model.leaves for at, key in enumerate(x.columns)],
-    )
-    for chunk in model.chunks(table):
-        joint = model.joint_of(chunk, compiled)
-        weights, possible = softmax_rows(joint)[0], np.isfinite(joint).any(axis=1)
-        for leaf, place, column in columns:
-            rows = np.flatnonzero(absent_cells(model.schema, chunk, column))
-            rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
-            if not len(rows):
-                continue
-            model.refuse_impossible(chunk, possible | ~np.isin(np.arange(chunk.n_rows), rows))
-            cells = conditions.read_leaf(model, leaf, chunk)[rows]
-            density = leaf.density(model.estimates)
-            values = density.fill(weights[rows], cells, place)
-            if (bounds := model.schema[column].bounds) is not None:
-                values = np.clip(values, *bounds)
-            found.setdefault(column, []).append((rows + chunk.start, values))
-            if column in leads and not model.schema[column].kind.numeric and len(leaf.columns) == 1:
-                own = weights[rows] @ density.params["probability"]
-                shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
-    return join_fills(model.schema, table, found, shares)
-
-
-def join_fills(
-    schema: Schema,
-    table: Table,
-    found: Mapping[Key, Sequence[tuple[np.ndarray, np.ndarray]]],
-    shares: dict[Key, dict[int, np.ndarray]],
-) -> derived_columns.Fills:
-    """Join the fills of all chunks, add those of derived columns, and write the values like the cells of the column."""
-    joined = {key: tuple(np.concatenate(side) for side in zip(*parts, strict=True)) for key, parts in found.items()}
-    whole = derived_columns.add_derived_fills(schema, table, joined, shares)
-    return {key: (rows, fill_as_written(schema, key, values)) for key, (rows, values) in whole.items()}
-
-
 def fill_as_written(schema: Schema, key: Key, values: np.ndarray) -> np.ndarray:
     found = as_written(schema, key, values.tolist() if values.dtype == object else values)
     if isinstance(found, np.ndarray):
@@ -472,64 +427,3 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
         return np.zeros(chunk.n_rows, dtype=bool)
     values = getattr(chunk, store)[:, slot]
     return np.asarray(np.isnan(values) if store == "reals" else values == 0)
-
-
-# The distribution of each column in each group: shares of categories, densities over a range.
-
-WHOLE_NUMBERS, POINTS = 49, 97
-"""Whole numbers up to which a column has a point for each, and the points of a density curve."""
-TAIL = 0.01
-"""Probability beyond each end of a range that is computed from the model alone."""
-
-
-class ColumnShape(Struct, frozen=True):
-    """A column in every group: (groups x levels) shares or, for numbers, (groups x points) densities at `points`."""
-
-    key: Key
-    levels: Sequence[object] | None
-    points: np.ndarray
-    heights: np.ndarray
-    whole: bool = False
-
-
-def plain_columns(fitted: Fitted) -> list[Key]:
-    """Return the columns that can be queried one by one: no text, no words, no binomial successes."""
-    kinds = {column: fitted.schema[column].kind for leaf in fitted.model.leaves for column in leaf.columns}
-    return [column for column, kind in kinds.items() if kind.numeric or kind.coded]
-
-
-def marginal(fitted: Fitted, column: Key) -> tuple[Density, Sequence[object] | None]:
-    """Return the density in every group and the categories of one column, also inside a block."""
-    leaf = conditions.find_leaf(fitted, column)
-    conditions.refuse_query(leaf, column)
-    place = leaf.columns.index(column)
-    unknown = np.full(len(leaf.columns), np.nan) if fitted.schema[column].kind.numeric else np.zeros(len(leaf.columns))
-    return leaf.density(fitted.estimates).conditional(unknown, place), leaf.levels_of(place)
-
-
-def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
-    density, levels = marginal(fitted, column)
-    if levels is not None:
-        shares = np.asarray(density.params["probability"], dtype=float)
-        return ColumnShape(column, levels, np.arange(len(levels)), shares)
-    low, high = column_range(fitted, column)
-    whole = density.family.kind.whole and high - low < WHOLE_NUMBERS
-    points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
-    each = np.eye(fitted.n_groups)
-    bounds = fitted.schema[column].bounds
-    heights = np.stack([np.asarray(Answer(one, density, bounds=bounds).pdf(points)) for one in each])
-    return ColumnShape(column, None, points, heights, whole)
-
-
-def column_range(fitted: Fitted, column: Key) -> tuple[float, float]:
-    """Return the range of nearly all numbers of a column, from the training summary or else from the model."""
-    known = None if fitted.record.table is None else fitted.record.table.column(column)
-    if known is not None and known.quantiles:
-        low, high = known.quantiles[1], known.quantiles[-2]
-        room = 0.15 * (high - low)
-        low, high = max(low - room, known.quantiles[0]), min(high + room, known.quantiles[-1])
-    else:
-        density, _ = marginal(fitted, column)
-        whole = Answer(fitted.shares, density, bounds=fitted.schema[column].bounds)
-        low, high = whole.quantile(TAIL), whole.quantile(1 - TAIL)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)

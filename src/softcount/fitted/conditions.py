@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, reduce
-from itertools import pairwise, product
-from math import prod
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,17 +14,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.core import remedies
-from softcount.core.special import softmax_rows
 from softcount.errors import DataError, warn
 from softcount.families.density import Density
-from softcount.models.nodes import Node
 from softcount.sources import wording
 from softcount.table import Chunk, Table
 from softcount.table.cell_forms import CellForm, is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind, Schema
 
 if TYPE_CHECKING:
-    from softcount.fitted.fitted import Fitted
+    pass
 
 NUMBERS = (int, float, np.integer, np.floating)
 INF = float("inf")
@@ -515,181 +512,11 @@ def warn_of_given(table: Table, given: Mapping[Key, Any]) -> None:
             warn(f"{wording.column(key)} is {spec.kind} ({spec.why}), so {wording.cell(value)} is not evidence.")
 
 
-# Posterior probabilities of groups given values of columns or conditions on them.
-
-MOST_ROWS = 100_000
-"""Maximum number of combinations of categories in blocks that are enumerated."""
-
-Given = Mapping[Key, Any]
-
-
-class RowsGiven(Struct, frozen=True):
-    """Rows that hold the given values: one row per combination of allowed categories in blocks.
-
-    `weights` holds the joint probabilities (rows x groups). `ranges` holds the conditions that cannot be expressed as
-    cells of a row.
-    """
-
-    chunk: Chunk
-    weights: np.ndarray
-    ranges: Mapping[Key, Condition]
-
-    @property
-    def groups(self) -> np.ndarray:
-        return np.asarray(self.weights.sum(axis=0))
-
-
-def split_given(model: Fitted, given: Given) -> tuple[dict[Key, Any], dict[Key, Condition]]:
-    """Split given values into single values and conditions; the class column is dropped."""
-    found = {key: condition_of(value) for key, value in given.items() if key != model.target}
-    conditions = {key: condition for key, condition in found.items() if condition is not None}
-    return {key: given[key] for key in found if key not in conditions}, conditions
-
-
-def read_given_rows(model: Fitted, given: Given) -> RowsGiven:
-    """Turn everything that is given into rows, with the joint probability of each row and group."""
-    sure, conditions = split_given(model, given)
-    if not conditions:
-        chunk = model.single(sure)
-        return RowsGiven(chunk, _normalise(model, given, model.joint_of(chunk, model.scorer.compile(model))), {})
-    for key in conditions:
-        leaf = find_leaf(model, key)
-        if key in model.schema.texts:
-            raise DataError(f"column {key!r} is text: the given value must be one document.")
-        refuse_query(leaf, key)
-    spread = [key for key in conditions if len(find_leaf(model, key).columns) > 1 and _levels(model, key) is not None]
-    if not model.scorer.has_ranges or (spread and not model.scorer.has_density):
-        raise DataError(
-            "this model predicts with learned weights, so ranges and sets have no probability. Give single values."
-        )
-    # For categorical columns of blocks, enumerate the combinations of categories that the conditions allow.
-    allowed = {key: find_allowed_levels(model, key, conditions[key]) for key in spread}
-    count = prod(map(len, allowed.values()))
-    if count > MOST_ROWS:
-        raise DataError(
-            f"what is given can be met in {count:,} ways, but at most {MOST_ROWS:,} are tried. Give fewer conditions."
-        )
-    rows = list(product(*allowed.values()))
-    chunk = model.single(sure, {key: [row[place] for row in rows] for place, key in enumerate(allowed)})
-    if spread:
-        ready = model.model.prepare(chunk)
-        joint = model.model.score(ready, model.model.compile(model.estimates), slice(0, chunk.n_rows))
-        joint = np.asarray(joint + np.broadcast_to(ready.base, chunk.n_rows)[:, None])
-    else:  # for one row, score differences between the groups are enough
-        joint = model.joint_of(chunk, model.scorer.compile(model))
-    ranges = {key: condition for key, condition in conditions.items() if key not in spread}
-    return RowsGiven(chunk, _normalise(model, given, joint + _range_logs(model, chunk, ranges)), ranges)
-
-
-def _normalise(model: Fitted, given: Given, joint: np.ndarray) -> np.ndarray:
-    """Return the joint probabilities of rows and groups, limited to the groups allowed by the class condition."""
-    known = given.get(model.target)
-    if known is not None:
-        condition = condition_of(known)
-        if condition is None:
-            allowed = np.asarray(np.arange(model.n_groups) == model.group_of(known))
-        else:
-            allowed = condition.allows(Levels(wording.column(model.target), model.names))
-        joint[:, ~allowed] = -np.inf
-    weights, evidence = softmax_rows(joint.reshape(1, -1))
-    if not np.isfinite(evidence).all():
-        raise impossible()
-    return weights.reshape(joint.shape)
-
-
 def impossible(what: str = "model") -> DataError:
     return DataError(f"what is given has probability zero under this {what}, so there is no answer.")
 
 
-# -- conditions
-
-
-def find_leaf(model: Fitted, column: Key) -> Node:
-    for leaf in model.model.leaves:
-        if column in (leaf.columns or (leaf.key,)):
-            return leaf
-    known = [str(c) for leaf in model.model.leaves for c in leaf.columns]
-    known += [] if model.target is None else [str(model.target)]
-    hint = remedies.similar(column, known, f"It has: {', '.join(known)}.", any_case=True)
-    raise DataError(f"the model has no column {column!r}. {hint}")
-
-
-def read_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
-    """Return the (rows x columns) codes or numbers of a leaf's columns."""
-    places = [model.schema.places[column] for column in leaf.columns]
-    return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
-
-
-def can_query(leaf: Node) -> bool:
-    """Return whether the columns of a leaf can be queried one by one."""
-    return not leaf.family.facts.counted
-
-
-def refuse_query(leaf: Node, column: Key) -> None:
-    """Raise an error if the columns of a leaf cannot be queried."""
-    if leaf.family.facts.words:
-        raise DataError(f"{column!r} ({leaf.family.title}) cannot be queried: sample() draws documents or sequences.")
-    if leaf.family.facts.counted:
-        raise DataError(
-            f"{column!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be queried."
-        )
-
-
-def _levels(model: Fitted, key: Key) -> Levels | None:
-    leaf = find_leaf(model, key)
-    levels = leaf.levels_of(leaf.columns.index(key))
-    return None if levels is None else Levels(wording.column(key), levels)
-
-
-def find_allowed_levels(model: Fitted, key: Key, condition: Condition) -> list[Any]:
-    """Return the categories of a column that a condition allows; raise if there are none."""
-    own = _levels(model, key)
-    assert own is not None
-    found = [level for level, allowed in zip(own.levels, condition.allows(own), strict=True) if allowed]
-    if not found:
-        raise DataError(f"what is given of column {key!r} ({condition!r}) leaves none of its levels possible.")
-    return found
-
-
-def _range_logs(model: Fitted, chunk: Chunk, ranges: Mapping[Key, Condition]) -> np.ndarray:
-    """Return (rows x groups) log-probabilities of the conditions given the cells of each row."""
-    found = np.zeros((chunk.n_rows, model.n_groups))
-    leaves, keys = {key: find_leaf(model, key) for key in ranges}, [x.key for x in model.model.leaves]
-    for key, leaf in leaves.items():
-        other = next((k for k, own in leaves.items() if own is leaf and k != key), None)
-        if other is not None:
-            raise not_together(key, other)
-        density, place = leaf.density(model.estimates), leaf.columns.index(key)
-        each = [density.conditional(row, place) for row in read_leaf(model, leaf, chunk)]
-        levels = _levels(model, key)
-        if levels is None:
-            pieces = ranges[key].pieces(number_reader(model, key))
-            shares = [evidence_within(key, density, pieces) for density in each]
-        else:
-            find_allowed_levels(model, key, ranges[key])
-            shares = [density.params["probability"] @ ranges[key].allows(levels) for density in each]
-        with np.errstate(divide="ignore"):
-            found += model.scorer.leaf_weights(model)[keys.index(leaf.key)] * np.log(shares)
-    return found
-
-
-def not_together(key: Key, other: Key) -> DataError:
-    """Return the error for a range on one column of a block while another column of the block is unknown."""
-    return DataError(
-        f"only a range of {key!r} is given, and {other!r} is of the same block: together they have no exact answer. "
-        f"Give a number in place of the range."
-    )
-
-
-def fits(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.ndarray]:
-    """Return a function that tests cells of a column against a condition."""
-    if _levels(model, key) is not None:
-        allowed = set(find_allowed_levels(model, key, condition))
-        return lambda cells: np.array([cell in allowed for cell in cells], dtype=bool)
-    return partial(within, condition.pieces(number_reader(model, key)))
-
-
-def refuse_words(model: Any, given: Given) -> None:
+def refuse_words(model: Any, given: Mapping[Key, Any]) -> None:
     """Raise an error if a given value of a numeric column is not a number; missing values are allowed."""
     for key, value in given.items():
         if value is not None and model.schema.places[key].store == "reals":

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from softcount.core.lazy import softmax, sparse
 from softcount.errors import DataError
-from softcount.fitted.answers import draw_columns
 from softcount.fitted.fitted import Fitted
 from softcount.run.local import Threads
 
@@ -331,7 +330,7 @@ def estimate_best_error(fitted: Fitted, n: int, rng: np.random.Generator) -> Bes
     parts = []
     with Threads() as threads:
         for start in range(0, n, AT_ONCE):
-            columns, _ = draw_columns(fitted, min(AT_ONCE, n - start), None, rng)
+            columns, _ = fitted.condition(None).draw_columns(min(AT_ONCE, n - start), rng)
             data: Any = sparse.csr_matrix(np.stack(list(columns.values()), axis=1)) if fitted.bag else columns
             parts.append(softmax(fitted.log_joint(fitted.table(data), threads), axis=1))
     return BestError.of(parts)

@@ -7,80 +7,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from softcount.errors import DataError
+from softcount.fitted.answers import LineAnswer, fill_as_written
 from softcount.fitted.conditions import Levels, any_of, condition_of, impossible, is_number
-from softcount.pictures.inline_html import boxed, small_table, upright_bars
 from softcount.sources import wording
 from softcount.table import Chunk, Table, open_table
-from softcount.table.cell_forms import CellForm, is_plain, restore_cells
+from softcount.table.cell_forms import is_plain, restore_cells
 from softcount.table.schema import Derived, Field, Key, Kind, Schema
-
-
-class NumberAnswer:
-    """The distribution of a number that `query` returns.
-
-    Attributes
-    ----------
-    mean : float
-        Mean.
-    variance : float
-        Variance.
-    """
-
-    __slots__ = ()
-
-    def quantile(self: Any, q: float) -> float:
-        """Return a quantile.
-
-        Parameters
-        ----------
-        q : float
-            Probability, above 0 and below 1.
-
-        Returns
-        -------
-        float
-            The value with this share of the distribution below it.
-        """
-        if not 0 < q < 1:
-            raise DataError(f"a quantile needs a probability between 0 and 1, not {q}.")
-        return float(self._quantile(q))
-
-    def pdf(self: Any, x: Any) -> Any:
-        """Return the density; for counts, the probability.
-
-        Parameters
-        ----------
-        x : float or array
-            Values.
-
-        Returns
-        -------
-        float or ndarray
-            Density at each value; infinite at a number that is known.
-        """
-        found = self._pdf(np.atleast_1d(np.asarray(x, dtype=float)))
-        return float(found[0]) if np.ndim(x) == 0 else found
-
-    def _figures(self: Any) -> list[tuple[str, float]]:
-        found = [("mean", self.mean), ("deviation", self.variance**0.5)]
-        return found + [(f"{100 * share:g} % below", self.quantile(share)) for share in (0.05, 0.5, 0.95)]
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {', '.join(f'{name} {value:.4g}' for name, value in self._figures())}>"
-
-    def _repr_html_(self: Any) -> str:
-        figures = self._figures()
-        table = small_table([name for name, _ in figures], [[f"{value:.5g}" for _, value in figures]])
-        low, high = self.quantile(0.005), self.quantile(0.995)
-        if not high > low:
-            return boxed("Answer", "a number", [table])
-        shares = np.diff([self.cdf(float(edge)) for edge in np.linspace(low, high, 33)])
-        return boxed("Answer", "a number", [upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}"), table])
-
 
 # Columns that the model leaves out because another column determines them; answers use that lead column.
 
@@ -181,38 +116,6 @@ def _number(spec: Field, value: Any) -> float:
 # -- answers for derived columns
 
 
-class LineAnswer(NumberAnswer, Struct, frozen=True):
-    """The distribution of `intercept + slope * lead`; `lead` is an answer, or a known number."""
-
-    lead: Any
-    slope: float
-    intercept: float
-    written: CellForm | None = None
-
-    @property
-    def mean(self) -> float:
-        return float(self.intercept + self.slope * (self.lead if is_number(self.lead) else self.lead.mean))
-
-    @property
-    def variance(self) -> float:
-        return 0.0 if is_number(self.lead) else float(self.slope**2 * self.lead.variance)
-
-    def _pdf(self, values: np.ndarray) -> np.ndarray:
-        if is_number(self.lead):
-            return np.where(values == self.mean, np.inf, 0.0)
-        return np.asarray(self.lead.pdf((values - self.intercept) / self.slope)) / abs(self.slope)
-
-    def cdf(self, x: float) -> float:
-        if is_number(self.lead):
-            return float(x >= self.mean)
-        below = float(self.lead.cdf((float(x) - self.intercept) / self.slope))
-        return below if self.slope > 0 else 1.0 - below
-
-    def _quantile(self, q: float) -> float:
-        own = self.lead if is_number(self.lead) else self.lead.quantile(q if self.slope > 0 else 1.0 - q)
-        return float(self.intercept + self.slope * own)
-
-
 def answer_derived(schema: Schema, spec: Field, ask: Callable[[Key], Any], given: Mapping[Key, Any]) -> Any:
     """Answer for a derived column, from the answer for its lead column or from the lead column's given value."""
     rule = spec.derived
@@ -242,14 +145,21 @@ def answer_derived(schema: Schema, spec: Field, ask: Callable[[Key], Any], given
 # -- missing values
 
 
-def add_derived_fills(
-    schema: Schema, table: Table, fills: Mapping[Key, Any], shares: Mapping[Key, Mapping[int, np.ndarray]]
+def join_fills(
+    schema: Schema,
+    table: Table,
+    fills: Mapping[Key, Sequence[tuple[np.ndarray, np.ndarray]]],
+    shares: Mapping[Key, Mapping[int, np.ndarray]],
 ) -> Fills:
-    """Add imputed values of derived columns; either column is computed from the other.
+    """Join the imputed values of all chunks, add those of derived columns, and write all like the cells of the column.
 
-    `shares` holds the category probabilities of lead columns in rows that miss them.
+    Of a lead column and a column derived from it, either is computed from the other. `shares` holds the category
+    probabilities of lead columns in rows that miss them.
     """
-    found = {key: dict(zip(rows.tolist(), list(values), strict=True)) for key, (rows, values) in fills.items()}
+    found: dict[Key, dict[int, Any]] = {}
+    for key, parts in fills.items():
+        rows, values = (np.concatenate(side).tolist() for side in zip(*parts, strict=True))
+        found[key] = dict(zip(rows, values, strict=True))
     here = [(spec, rule) for spec, rule in find_derived_fields(schema) if spec.key in table.located]
     if here:
         read = _readable(schema, here)
@@ -263,7 +173,8 @@ def add_derived_fills(
         if own:
             rows, spec = np.array(sorted(own), dtype=np.int64), schema[key]
             number = spec.kind.numeric or (spec.derived is not None and _is_moment(spec))
-            filled[key] = rows, np.array([own[row] for row in rows.tolist()], dtype=np.float64 if number else object)
+            values = np.array([own[row] for row in rows.tolist()], dtype=np.float64 if number else object)
+            filled[key] = rows, fill_as_written(schema, key, values)
     return filled
 
 

@@ -16,7 +16,8 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families.setting import average_prior
-from softcount.fitted.answers import CLASS, column_range, labels_in, name_apart
+from softcount.fitted.answers import CLASS, labels_in, name_apart
+from softcount.fitted.class_answers import column_range
 from softcount.fitted.influence import sum_groups
 from softcount.models.base import ClassModel
 from softcount.models.nodes import Imagined

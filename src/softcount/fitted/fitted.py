@@ -13,9 +13,11 @@ from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import Family, Params
-from softcount.fitted import answers
+from softcount.fitted.answers import Conditioned, Expect, absent_cells
+from softcount.fitted.class_answers import ClassesGiven, expected_cells
 from softcount.fitted.classes import anomaly_scores, describe, make_cards
 from softcount.fitted.conditions import plain_row, refuse_several, refuse_words, warn_of_given
+from softcount.fitted.derived_columns import Fills, find_derived_fields, join_fills, move_to_leads
 from softcount.fitted.explain import Explanation, explain_rows
 from softcount.fitted.influence import measure_departures, measure_known_influence
 from softcount.fitted.scorers import Scorer
@@ -97,17 +99,71 @@ class FittedTable(Learned, frozen=True, eq=False):
         """Return what each column contributes to the log-odds of each row's class against another."""
         raise NotImplementedError
 
-    def query(self, of: Any = None, given: Any = None) -> Any:
-        """Return the distribution of one column given others, or those of all."""
+    def condition(self, given: Any) -> Conditioned:
+        """Return the model given some values, which answers for columns and draws rows."""
         raise NotImplementedError
+
+    @property
+    def imputed_columns(self) -> list[Key]:
+        """The columns whose missing cells can be imputed."""
+        raise NotImplementedError
+
+    def expected_cells(self, table: Table) -> Iterator[tuple[Chunk, Expect]]:
+        """Yield every chunk with a function that imputes cells of it."""
+        raise NotImplementedError
+
+    # -- questions, in terms of these answers
+
+    given_form: ClassVar[str] = "columns to values, such as {'age': 40}"
+
+    def read_given(self, given: Any) -> dict[Key, Any]:
+        if given is not None and not isinstance(given, Mapping):
+            raise DataError(f"given is a mapping of {self.given_form}, not an object of type {type(given).__name__}.")
+        return dict(given or {})
+
+    def asked(self, of: Any) -> list[Key]:
+        """Return the columns that are asked for; none if all are."""
+        return [] if of is None else [of]
+
+    def query(self, of: Any = None, given: Any = None, each: bool = False) -> Any:
+        """Return category -> probability for a column given others, or the distribution of a number.
+
+        Without `of`, answer for all columns. A given column has a value, a condition such as `between(1, 2)`, a range
+        (1, 2) or a list of values. With `each`, a list is answered column by column.
+        """
+        known = self.read_given(given)
+        asked = self.asked(of)
+        for name in asked:
+            if name in known and not isinstance(known[name], Mapping):
+                raise DataError(f"{name!r} is both `of` and given: leave it out of one.")
+        shown = self.condition(known)
+        if of is None:
+            return shown.answers(key for key in shown.columns if key not in known)
+        return shown.answers(asked) if each else shown.answer(of)
+
+    def log_probability(self, given: Any) -> float:
+        """Return the log-probability of given values; of a density if they hold numbers."""
+        return float(self.condition(given).log_probability)
 
     def sample(self, n: int, given: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw new rows, as columns by name."""
-        raise NotImplementedError
+        """Draw new rows, as columns by name; given values are kept."""
+        return self.condition(given).draw(n, rng)
 
-    def fills(self, table: Table) -> dict[Key, tuple[np.ndarray, np.ndarray]]:
-        """Return the rows with missing cells, and the imputed values, by column."""
-        raise NotImplementedError
+    def fills(self, table: Table) -> Fills:
+        """Return for each column with missing cells their rows (from 0) and the mean or the most probable category."""
+        found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}
+        shares: dict[Key, dict[int, np.ndarray]] = {}
+        leads = {rule.lead for _, rule in find_derived_fields(self.schema)}
+        for chunk, expect in self.expected_cells(table):
+            for column in self.imputed_columns:
+                rows = np.flatnonzero(absent_cells(self.schema, chunk, column))
+                rows = np.setdiff1d(rows, table.outside.get(column, np.zeros(0)) - chunk.start)
+                if len(rows):
+                    values, own = expect(column, rows)
+                    found.setdefault(column, []).append((rows + chunk.start, values))
+                    if own is not None and column in leads:
+                        shares.setdefault(column, {}).update(zip((rows + chunk.start).tolist(), own, strict=True))
+        return join_fills(self.schema, table, found, shares)
 
     # -- facts
 
@@ -251,13 +307,26 @@ class Fitted(FittedTable, frozen=True, eq=False):
 
     # -- answers
 
-    query = answers.query
-    sample = answers.sample
-    fills = answers.fills
     explain = explain_rows
     anomaly_scores = anomaly_scores
     cards = make_cards
     describe = describe
+    expected_cells = expected_cells
+
+    @property
+    def imputed_columns(self) -> list[Key]:
+        return [column for leaf in self.model.leaves for column in leaf.columns]
+
+    def asked(self, of: Any) -> list[Key]:
+        if isinstance(of, list | set | dict):
+            raise DataError(
+                f"query: {of!r} names several columns, but this model answers for one. Leave `of` out to get each "
+                f"column. A BayesNet answers for several jointly."
+            )
+        return super().asked(of)
+
+    def condition(self, given: Any) -> ClassesGiven:
+        return ClassesGiven.of(self, move_to_leads(self.schema, self.read_given(given)))
 
     @property
     def answering_model(self) -> str:

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import entr, xlogy
 from softcount.families import Params as Own
-from softcount.fitted.answers import Answer, marginal
+from softcount.fitted.answers import Answer
+from softcount.fitted.class_answers import marginal
 from softcount.fitted.classes import SurpriseMeter
 from softcount.fitted.explain import runner_up
 from softcount.fitted.fitted import Fitted, complete_names, register_fitted

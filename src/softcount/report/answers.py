@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from softcount.fitted.characteristic_words import DocumentWords
     from softcount.fitted.explain import Explanation
     from softcount.fitted.fitted import Fitted
-    from softcount.fitted.network import LikeliestLevels
+    from softcount.fitted.network_answers import LikeliestLevels
     from softcount.table import Chunk, Key
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -9,7 +9,8 @@ import numpy as np
 
 from softcount.errors import DataError
 from softcount.fitted import explain
-from softcount.fitted.answers import ColumnShape, column_shape, labels_in, marginal, plain_columns
+from softcount.fitted.answers import labels_in
+from softcount.fitted.class_answers import ColumnShape, column_shape, marginal, plain_columns
 from softcount.fitted.influence import measure_departures
 from softcount.pictures.chart import (
     PANEL,

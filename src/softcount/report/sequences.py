@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
-from softcount.fitted.answers import column_shape
+from softcount.fitted.class_answers import column_shape
 from softcount.pictures.chart import PAGE, PANEL, Axis, Bars, Cells, Chart, Line, Mark
 from softcount.pictures.drawing import Drawing, class_tone, stack
 from softcount.pictures.text import format_count, format_number, format_share, printable
