@@ -82,7 +82,7 @@ def test_levels_given_as_they_are_answer_as_a_table_that_is_read() -> None:
             given = dict(zip(names, cells, strict=True))
             found = fit.exact_codes(given)
             assert found is not None
-            np.testing.assert_array_equal(found, fit._read(given).codes)
+            np.testing.assert_array_equal(found, fit.read_row(given)[1].codes)
             asked += 1
     assert asked == 1 + 3 + 6 + 12
 
