@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +14,7 @@ from softcount.classify.ensemble import Ensemble
 from softcount.classify.features import PairCounts, Terms
 from softcount.classify.members import Aode, Member, Tables, log_tables
 from softcount.core.lazy import xlogy
+from softcount.core.ranges import Floats, Positive
 from softcount.table.schema import Key
 
 MOST_BYTES = 1 << 26
@@ -24,7 +26,7 @@ LEAST_WEIGHT = 1e-6
 class AodeSetting(Struct, frozen=True):
     """Prior weight of every distribution, and whether a star is weighted by its parent's information on the class."""
 
-    concentration: float = 1.0
+    concentration: Positive = 1.0
     informed: bool = False
 
 
@@ -33,8 +35,8 @@ class AodeCounts(Struct, frozen=True, eq=False):
 
     cuts: Binning
     pairs: PairCounts
-    single: np.ndarray
-    sizes: np.ndarray
+    single: Annotated[np.ndarray, Floats((None, "classes"), least=0.0)]
+    sizes: Annotated[np.ndarray, Floats(("classes",), least=0.0)]
     setting: AodeSetting
 
     @classmethod

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain, pairwise
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 
 from softcount.core.lazy import sparse
+from softcount.core.ranges import Floats
 from softcount.core.special import mixed
 from softcount.table.chunk import Chunk
 from softcount.table.discretise import PointTable, by_class_each, equal_count
@@ -268,7 +269,7 @@ ROWS_AN_INTERVAL, LEAST_INTERVALS, MOST_INTERVALS = 80, 4, 10
 class Binning(Struct, frozen=True, eq=False):
     """Bin edges of every number, and the number of bins or categories of every column."""
 
-    edges: tuple[np.ndarray, ...]
+    edges: Annotated[tuple[np.ndarray, ...], Floats()]
     sizes: tuple[int, ...]
 
     @classmethod
@@ -345,9 +346,9 @@ class NumberScale(Struct, frozen=True, eq=False):
     """
 
     columns: np.ndarray
-    floor: np.ndarray
-    middle: np.ndarray
-    spread: np.ndarray
+    floor: Annotated[np.ndarray, Floats(("columns",))]
+    middle: Annotated[np.ndarray, Floats(("columns",))]
+    spread: Annotated[np.ndarray, Floats(("columns",), positive=True)]
 
     @classmethod
     def by_class(
@@ -444,9 +445,9 @@ class WordScale(Struct, frozen=True, eq=False):
     `spread` are of the logarithm of one more than the words of a document, for every text.
     """
 
-    factors: tuple[np.ndarray, ...]
-    middle: np.ndarray  # of the logarithm of one more than the words of a document, for every text
-    spread: np.ndarray
+    factors: Annotated[tuple[np.ndarray, ...], Floats(least=0.0)]
+    middle: Annotated[np.ndarray, Floats(("factors",))]
+    spread: Annotated[np.ndarray, Floats(("factors",), positive=True)]
     counts: bool = False
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Struct
@@ -17,6 +17,7 @@ from softcount.classify.formulas import if_known
 from softcount.classify.logistic import contrast_first
 from softcount.classify.members import Member, Tables, Training, Words, log_tables
 from softcount.core.formulas import Formula, Once, formula, merge_terms, smallest, total
+from softcount.core.ranges import Floats
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import SoftcountError
 from softcount.run.local import Runner, one_blas_thread
@@ -85,7 +86,7 @@ class PartialRows(Struct, frozen=True, eq=False):
     """
 
     member: Member
-    presence: np.ndarray  # of numbers, levels and texts
+    presence: Annotated[np.ndarray, Floats(least=0.0)]  # of numbers, levels and texts
 
     def share(self, rows: EncodedRows) -> np.ndarray:
         """(rows x 1) share of the ensemble."""
@@ -106,8 +107,8 @@ class Ensemble(Struct, frozen=True, eq=False):
 
     names: tuple[str, ...]
     members: tuple[Member, ...]
-    weights: np.ndarray
-    bias: np.ndarray
+    weights: Annotated[np.ndarray, Floats(("members",), least=0.0)]
+    bias: Annotated[np.ndarray, Floats(("classes",))]
     tried: tuple[Tried, ...] = ()
     log_loss: float = float("nan")  # on rows held out
     plain: float = float("nan")  # that of standard naive Bayes

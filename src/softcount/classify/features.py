@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core.lazy import sparse
+from softcount.core.ranges import Floats
 from softcount.core.special import times_log
 
 FEW = 1 << 16
@@ -271,7 +272,7 @@ class PairCounts(Struct, frozen=True, eq=False):
     """
 
     terms: Terms
-    counts: np.ndarray
+    counts: Annotated[np.ndarray, Floats(("classes", "terms.width", "terms.width"), least=0.0)]
 
     @classmethod
     def of(cls, terms: Terms, codes: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int) -> PairCounts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +25,7 @@ from softcount.classify.formulas import AodeMean, column_code, look_up_terms, st
 from softcount.classify.logistic import expand_classes
 from softcount.core import formulas as fm
 from softcount.core.formulas import Formula
+from softcount.core.ranges import Floats
 from softcount.core.special import log_of, log_sum_exp, times_log
 from softcount.families.density import patterns
 from softcount.table.discretise import PointTable, by_class_each
@@ -264,7 +265,7 @@ class Tables(Part, frozen=True, eq=False, tag="tables"):
 
     cuts: Binning
     terms: Terms
-    values: np.ndarray  # (cells x classes)
+    values: Annotated[np.ndarray, Floats(("terms.width", "classes"))]
 
     @property
     def by_column(self) -> bool:
@@ -288,7 +289,7 @@ class Slopes(Part, frozen=True, eq=False, tag="slopes"):
     """A slope for every number, whose deviations are bounded so that an outlier does not decide alone."""
 
     scale: NumberScale
-    values: np.ndarray  # (numbers x classes)
+    values: Annotated[np.ndarray, Floats(("scale.columns", "classes"))]
 
     def scores(self, rows: EncodedRows) -> np.ndarray:
         return np.asarray(self.scale.clip(rows, FARTHEST) @ self.values)
@@ -306,8 +307,8 @@ class Normals(Part, frozen=True, eq=False, tag="normals"):
     """A normal distribution for every number and class, in standardised units."""
 
     scale: NumberScale
-    means: np.ndarray  # (classes x numbers)
-    variances: np.ndarray
+    means: Annotated[np.ndarray, Floats(("classes", "scale.columns"))]
+    variances: Annotated[np.ndarray, Floats(("classes", "scale.columns"), positive=True)]
 
     @classmethod
     def estimate(cls, training: Training, columns: np.ndarray) -> Normals:
@@ -373,8 +374,8 @@ class Multinormal(Part, frozen=True, eq=False, tag="multinormal"):
     """Discriminant analysis: means and covariances of the classes in standardised units."""
 
     scale: NumberScale
-    means: np.ndarray
-    covariances: np.ndarray
+    means: Annotated[np.ndarray, Floats(("classes", "scale.columns"))]
+    covariances: Annotated[np.ndarray, Floats(("classes", "scale.columns", "scale.columns"))]
 
     @property
     def by_column(self) -> bool:
@@ -415,17 +416,16 @@ class Multinormal(Part, frozen=True, eq=False, tag="multinormal"):
 
 
 class Aode(Part, frozen=True, eq=False, tag="AODE"):
-    """Log-probabilities of AODE: `shares` (classes), `alone` (classes x cells), `given` (classes x cells x cells of the
-    parent).
+    """Log-probabilities of AODE; the last axis of `given` is for the cells of the parent.
 
     A missing column is no parent.
     """
 
     cuts: Binning
     terms: Terms
-    shares: np.ndarray
-    alone: np.ndarray
-    given: np.ndarray
+    shares: Annotated[np.ndarray, Floats(("classes",))]
+    alone: Annotated[np.ndarray, Floats(("classes", "terms.width"))]
+    given: Annotated[np.ndarray, Floats(("classes", "terms.width", "terms.width"))]
 
     @classmethod
     def estimate(cls, cuts: Binning, counts: PairCounts, sizes: np.ndarray, concentration: float = 1.0) -> Aode:
@@ -509,8 +509,8 @@ class Words(Part, frozen=True, eq=False, tag="words"):
     """A coefficient for every word of every text and for the lengths of the texts."""
 
     scale: WordScale
-    words: np.ndarray  # (columns of all bags x classes)
-    lengths: np.ndarray  # (texts x classes)
+    words: Annotated[np.ndarray, Floats(("scale.width", "classes"))]
+    lengths: Annotated[np.ndarray, Floats(("scale.factors", "classes"))]
 
     reads_texts: ClassVar[bool] = True
 
@@ -550,7 +550,7 @@ class Words(Part, frozen=True, eq=False, tag="words"):
 class Member(Struct, frozen=True, eq=False):
     """A fitted member of the ensemble: a bias for every class plus the sum of some parts."""
 
-    bias: np.ndarray
+    bias: Annotated[np.ndarray, Floats(("classes",))]
     parts: tuple[Tables | Slopes | Normals | Multinormal | Aode | Words, ...]
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -16,9 +16,10 @@ from msgspec import Struct
 
 import softcount
 from softcount.core.lazy import LazyModule
+from softcount.core.ranges import Floats
 from softcount.errors import ModelFileError
 from softcount.files.archive import naming, read, write
-from softcount.files.codec import Arrays, Document, decode, encode, finite_array
+from softcount.files.codec import Arrays, Document, decode, encode
 from softcount.files.model_file import decode_value, encode_value, load_model
 
 averages: Any = LazyModule("softcount.estimators.average")  # which imports this module
@@ -130,7 +131,7 @@ class SavedAverage(Struct, frozen=True):
 
     by: str
     names: tuple[str, ...]
-    weights: np.ndarray
+    weights: Annotated[np.ndarray, Floats(("names",), least=0.0)]
     members: list[np.ndarray]
 
 
@@ -150,11 +151,10 @@ def save_average(average: Any, path: Any) -> None:
 def load_average(path: Any, document: Document, arrays: Arrays) -> Any:
     """The average that was saved; members are checked as files of their own."""
     with naming(path, "its average makes no sense"), tempfile.TemporaryDirectory() as folder:
-        about = decode(SavedAverage, document["average"], arrays, "average", "its average")
+        about = decode(SavedAverage, document["average"], arrays, "average", "its average", sizes={})
         if not 0 < len(about.names) == len(about.members) == len(set(about.names)) <= MOST_MEMBERS:
             raise ModelFileError("its members have no names, or one of them twice.")
-        weights = finite_array(about.weights, (len(about.names),), "the weights of its members")
-        if not (weights >= 0).all() or abs(weights.sum() - 1) >= 1e-9:
+        if abs(about.weights.sum() - 1) >= 1e-9:
             raise ModelFileError("the weights of its members do not sum to one.")
         models = {}
         for name, content in zip(about.names, about.members, strict=True):
@@ -165,4 +165,4 @@ def load_average(path: Any, document: Document, arrays: Arrays) -> Any:
             if "average" in read(member)[0]:
                 raise ModelFileError("a member is itself an average.")
             models[name] = load_estimator(member)
-        return averages.ModelAverage(models, weights, about.by)
+        return averages.ModelAverage(models, about.weights, about.by)

@@ -175,7 +175,7 @@ def _hold_out_chunk(models: FoldModels, chunk: Chunk, drawn: Split | None) -> li
     return parts
 
 
-def learn_calibration(held: HeldOut, method: str) -> Calibration:
+def learn_calibration(held: HeldOut, method: Any) -> Calibration:
     """The correction learned from all these rows. Its figures are of every fold under the correction of the others."""
     learn = LEARN[method]
     outcomes = np.empty((3, len(held.labels)))

@@ -11,15 +11,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from enum import Enum
+from functools import cache, reduce
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 import numpy as np
 
 from softcount.core.counts import Twofold
+from softcount.core.ranges import Floats
 from softcount.errors import DataError, ModelFileError, SoftcountError
 
 Document = dict[str, Any]
@@ -178,14 +180,23 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
 
 
 def decode(
-    kind: type[Record], document: Any, arrays: Arrays, at: str, what: str, infinite: Container[str] = ()
+    kind: type[Record],
+    document: Any,
+    arrays: Arrays,
+    at: str,
+    what: str,
+    infinite: Container[str] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> Record:
     """Decode a record that `encode` produced; a `ModelFileError` about `what` is raised if it is invalid.
 
-    Only fields named in `infinite` may hold numbers that are not finite.
+    Only fields named in `infinite` may hold numbers that are not finite. With `sizes`, those of the axes that
+    annotations name, arrays are checked too.
     """
     try:
         found = msgspec.convert(_restore(document, arrays, infinite, ""), kind, dec_hook=_custom)
+        if sizes is not None:
+            check_arrays(found, sizes)
     except UNSOUND as error:
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{what} makes no sense: {reason:.200}") from None
@@ -201,6 +212,42 @@ def _custom(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
         raise ModelFileError(f"expected {kind.__name__}, got {type(value).__name__}")
     return value
+
+
+def check_arrays(record: Any, sizes: Mapping[str, int]) -> None:
+    """Raise unless the arrays of a record, and of the records in it, are what their annotations say."""
+    kind: Any = type(record)
+    for name, rule in _annotated_arrays(kind):
+        value = getattr(record, name)
+        for place, part in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
+            if isinstance(part, msgspec.Struct):
+                check_arrays(part, sizes)
+            elif rule is not None and isinstance(part, np.ndarray):
+                shape = [None if axis is None else _size_of(record, axis, sizes) for axis in rule.axes]
+                fits = part.ndim == len(shape) and all(a in (None, b) for a, b in zip(shape, part.shape, strict=True))
+                require(fits, f"array {place} of {name} has the shape {part.shape}")
+                finite_array(part, None, f"array {place} of {name}")
+                low = (part <= 0).any() if rule.positive else (part < rule.least).any()
+                require(not low, f"array {place} of {name} holds numbers that are too small")
+
+
+def _size_of(record: Any, axis: str, sizes: Mapping[str, int]) -> int:
+    if axis in sizes:
+        return sizes[axis]
+    found = reduce(getattr, axis.split("."), record)
+    return found if isinstance(found, int) else len(found)
+
+
+@cache
+def _annotated_arrays(kind: Any) -> list[tuple[str, Floats | None]]:
+    """Return the fields of a record that may hold arrays or records, with the annotation of the arrays."""
+    hints = get_type_hints(kind, include_extras=True)
+
+    def rule_of(hint: Any) -> Floats | None:
+        own = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Floats)]
+        return next((found for found in (*own, *map(rule_of, get_args(hint))) if found is not None), None)
+
+    return [(name, rule_of(hints[name])) for name in getattr(kind, "__struct_fields__", ())]
 
 
 def _restore(value: Any, arrays: Arrays, infinite: Container[str], name: str) -> Any:

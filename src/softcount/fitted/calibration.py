@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from msgspec import Struct
 
-from softcount.core.ranges import NotNegative, Positive, Share
+from softcount.core.ranges import Amount, Floats, NotNegative, Positive, Share
 from softcount.core.special import log_of
 
-METHODS = ("temperature", "isotonic")
+Method = Literal["temperature", "isotonic"]
+METHODS = get_args(Method)
 BINS = 10
 FARTHEST = 1e30
 """Log-odds are clipped to this absolute value."""
@@ -83,8 +85,13 @@ def find_overstated(bins: Sequence[Bin]) -> Bin | None:
 class Curve(Struct, frozen=True, eq=False):
     """A piecewise linear probability that increases with the log-odds and is constant beyond its ends."""
 
-    odds: np.ndarray
-    share: np.ndarray
+    odds: Annotated[np.ndarray, Floats()]
+    share: Annotated[np.ndarray, Floats(("odds",), positive=True)]
+
+    def __post_init__(self) -> None:
+        rising = len(self.odds) > 0 and (np.diff(self.odds) > 0).all() and (np.diff(self.share) >= 0).all()
+        if not rising or self.share[-1] >= 1:
+            raise ValueError("a curve does not rise from point to point")
 
     def __call__(self, odds: np.ndarray) -> np.ndarray:
         return np.asarray(np.interp(np.clip(odds, -FARTHEST, FARTHEST), self.odds, self.share))
@@ -109,14 +116,18 @@ class Calibration(Struct, frozen=True, eq=False):
         A curve for each class against all others, or a single one for the second of two classes.
     """
 
-    method: str
-    rows: int
+    method: Method
+    rows: Amount
     log_loss_before: NotNegative
     log_loss_after: NotNegative
     before: tuple[Bin, ...]
     after: tuple[Bin, ...]
     temperature: Positive | None = None
     curves: tuple[Curve, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.temperature is None) != bool(self.curves) or not self.rows:
+            raise ValueError("it has neither a temperature nor curves, or both, or no rows")
 
     def proba(self, joint: np.ndarray) -> np.ndarray:
         if self.temperature is not None:

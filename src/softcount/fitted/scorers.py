@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.formulas import Apply, Formula, LookUp, formula, scale_terms, unless_missing
+from softcount.core.ranges import Amount, Floats, Positive
 from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families.base import IMPOSSIBLE
@@ -255,8 +256,8 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
     If the scores of a stack are no products with its parameters, its log-densities are limited first: see `bounded`.
     """
 
-    weights: np.ndarray
-    intercept: np.ndarray
+    weights: Annotated[np.ndarray, Floats(("leaves",), least=0.0)]
+    intercept: Annotated[np.ndarray, Floats(("classes",))]
     penalty: float
 
     has_density: ClassVar[bool] = False
@@ -346,10 +347,10 @@ class LinearWeights(Scorer, frozen=True, eq=False, tag="logistic regression"):
     The leaves are in the model's order, and every class has a bias. A missing cell and an unseen category add 0.
     """
 
-    weights: tuple[np.ndarray, ...]
-    intercept: np.ndarray
-    penalty: float
-    n_iter: int
+    weights: Annotated[tuple[np.ndarray, ...], Floats(("classes", None))]
+    intercept: Annotated[np.ndarray, Floats(("classes",))]
+    penalty: Positive
+    n_iter: Amount
 
     has_density: ClassVar[bool] = False
     has_ranges: ClassVar[bool] = False

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from softcount.core.lazy import sparse
+from softcount.core.ranges import Floats, NotNegative
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, densely, goal_of, is_wide, squared_norms, squares
 from softcount.learn.lloyd import (
@@ -478,14 +479,14 @@ class KMeansOptions(Struct, frozen=True):
 class Centres(Struct, frozen=True):
     """Centres in the table's units, the frame of distances, how they were found, and the weights of the clusters."""
 
-    centres: np.ndarray
+    centres: Annotated[np.ndarray, Floats((None, None))]
     frame: Frame
-    inertia: float
+    inertia: NotNegative
     trace: list[float]
     converged: bool
     agreed: tuple[int, int]
     notes: list[str]
-    sizes: np.ndarray
+    sizes: Annotated[np.ndarray, Floats(("centres",), least=0.0)]
 
     @property
     def n_iter(self) -> int:

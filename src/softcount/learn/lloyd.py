@@ -7,12 +7,13 @@ from functools import partial, reduce
 from importlib import import_module
 from operator import add
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from softcount.core.lazy import sparse
+from softcount.core.ranges import Floats, Positive
 from softcount.errors import DataError, SoftcountError
 from softcount.kernels.nearest import (
     Goal,
@@ -43,8 +44,8 @@ BEYOND = 2.0**480
 class Frame(Struct, frozen=True):
     """Distances are taken between (x - anchor) * scale; with `unit`, between rows of length one, whatever the scale."""
 
-    anchor: np.ndarray
-    scale: float = 1.0
+    anchor: Annotated[np.ndarray, Floats()]
+    scale: Positive = 1.0
     unit: bool = False
 
     @property
