@@ -348,13 +348,7 @@ class ModelAverage:
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the accuracy if `y` is given, otherwise the mean log-density per row.
-
-        Returns
-        -------
-        float
-            Share of rows whose class is predicted, or mean log-density in nats.
-        """
+        """Return the accuracy if `y` is given, otherwise the mean log-density per row."""
         if y is None:
             return float(self.score_samples(X).mean())
         return inputs.compute_accuracy(self.predict(X), inputs.check_labels(X, y, self.classes_))
@@ -383,13 +377,7 @@ class ModelAverage:
 
     @row_by_row
     def predict(self, X: Any, of: Key | None = None) -> np.ndarray:
-        """Predict the most probable class of each row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Classes, or categories of the node.
-        """
+        """Predict the most probable class of each row."""
         best = self.predict_proba(X, of).argmax(axis=1)
         first = self._members[0]
         if of is None or of == first.fitted.target:

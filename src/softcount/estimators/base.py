@@ -299,13 +299,7 @@ class LikelihoodEstimator(Estimator):
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean log-likelihood per row, or per sequence.
-
-        Returns
-        -------
-        float
-            `log_likelihood(X)` divided by the weight of the rows.
-        """
+        """Return the mean log-likelihood per row, or per sequence."""
         total, size, _ = self._total(X, sample_weight)
         return total / size if size else float("nan")
 

@@ -79,7 +79,13 @@ RESULTS_OF_METHODS: Arguments = {
     "anomaly_score": ("ndarray of shape (n_rows,)", "Scores in nats; larger is more anomalous."),
     "log_likelihood": ("float", "Weighted sum of `score_samples(X)`, in nats."),
     "predict_log_proba": ("ndarray of shape (n_rows, n_classes)", "Log-probabilities in the order of the classes."),
-    "score_samples": ("ndarray of shape (n_rows,)", "Log-densities in nats."),
+    "fit_predict": ("ndarray of shape (n_rows,)", "The same as `predict(X)`."),
+    "score": (
+        "float",
+        "Share of rows whose class is predicted or, without classes, mean log-density per row or sequence.",
+    ),
+    "score_samples": ("ndarray of shape (n_rows,) or (n_sequences,)", "Log-densities or log-probabilities in nats."),
+    "stationary": ("dict", "Share of each state or symbol."),
 }
 """Type and meaning of the results of methods, by their names; an empty type is that of the annotation."""
 

@@ -309,11 +309,6 @@ class HiddenMarkov(SequencePages, EmEstimator):
     def stationary(self) -> dict[Any, float]:
         """Return the stationary distribution: the long-run share of steps in each state.
 
-        Returns
-        -------
-        dict
-            Share of each state.
-
         Examples
         --------
         >>> model = HiddenMarkov(2, random_state=0).fit([([1.0, 1.1, 0.9] * 2 + [9.0, 9.1, 8.9]) * 9])
@@ -381,13 +376,7 @@ class HiddenMarkov(SequencePages, EmEstimator):
         return _split(sequences, np.concatenate(found))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-probability of each sequence; a density if there are numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences,)
-            Log-probabilities in nats.
-        """
+        """Return the log-probability of each sequence; a density if there are numbers."""
         return np.concatenate(self._ask(X, FittedStates.sequence_logs)[1])
 
     def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:

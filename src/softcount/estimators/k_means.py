@@ -237,13 +237,7 @@ class KMeans(
         return self._answer(X, Centres.distances)
 
     def fit_predict(self, X: Any, y: object = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        """Find the centres and return the cluster of each row.
-
-        Returns
-        -------
-        ndarray of int, shape (n_rows,)
-            The same as `labels_`.
-        """
+        """Find the centres and return the cluster of each row."""
         self.fit(X, sample_weight=sample_weight)
         if not hasattr(self, "labels_"):
             if engine_holding(X) is not None:

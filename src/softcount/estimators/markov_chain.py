@@ -343,13 +343,7 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         return *self._chain.log_probabilities(found.codes, found.sequences.starts), found.sequences.weights
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-probability of each sequence; a missing step is summed over all symbols.
-
-        Returns
-        -------
-        ndarray of shape (n_sequences,)
-            Log-probabilities, in nats.
-        """
+        """Return the log-probability of each sequence; a missing step is summed over all symbols."""
         return self._logs(X)[0]
 
     def _total(self, X: Any, sample_weight: Any = None) -> tuple[float, float, float]:
@@ -535,11 +529,6 @@ class MarkovChain(SequencePages, LikelihoodEstimator):
         """Return the stationary distribution: the long-run share of each symbol.
 
         If ends are states, another sequence starts after an end, and ends have a share too.
-
-        Returns
-        -------
-        dict
-            Share of each symbol.
 
         Examples
         --------

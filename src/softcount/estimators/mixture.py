@@ -289,11 +289,6 @@ class Mixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, E
         ----------
         y : array of shape (n_rows,) or str, default=None
             Classes of some rows, as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Components, as `predict` returns them.
         """
         return self.fit(X, y, sample_weight).predict(X)
 

@@ -409,11 +409,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         ----------
         X : DataFrame, Arrow table, file name, folder or array of shape (n_rows, n_columns)
             Rows. A folder with a sub-folder of documents for each class needs no `y`.
-
-        Returns
-        -------
-        float
-            Accuracy.
         """
         check_is_fitted(self)
         predicted = None

@@ -821,13 +821,7 @@ class BayesNet(EmEstimator, TableEstimator):
 
     @needs_all_rows
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy if `y` is given, otherwise the mean log-probability per row.
-
-        Returns
-        -------
-        float
-            Share of rows whose class is predicted, or mean log-probability in nats.
-        """
+        """Return the accuracy if `y` is given, otherwise the mean log-probability per row."""
         if y is None or self._fitted.target is None:
             return super().score(X, None, sample_weight)
         return inputs.compute_accuracy(self.predict(X), inputs.check_labels(X, y, self.classes_), sample_weight)
