@@ -23,7 +23,6 @@ from softcount.estimators import inputs
 from softcount.estimators.docstrings import IGNORED, Arguments, document, document_methods
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, needs_all_rows, row_by_row
 from softcount.estimators.parameters import PARAMETERS, Parameter, check_arguments, check_whole, remedy
-from softcount.estimators.repr import describe, explore
 from softcount.estimators.result_frames import (
     Frame,
     arrow_table,
@@ -42,7 +41,6 @@ from softcount.fitted.fitted import Fitted, FittedTable
 from softcount.learn.record import Plan, Provenance, bic, description_length
 from softcount.models.declare import Declared
 from softcount.models.nodes import Node
-from softcount.pictures.inline_html import boxed
 from softcount.run.local import Runner, Threads
 from softcount.run.progress import progress_on, report_starts
 from softcount.sources.open_source import PartsSource
@@ -51,8 +49,18 @@ from softcount.table.chunk import Chunk, Chunks
 from softcount.table.schema import Key, with_usual
 
 if TYPE_CHECKING:
+    from softcount import explore as explore
     from softcount.explore.page import ExplorePage
+    from softcount.report import report as report
+    from softcount.report.report import Report
     from softcount.run.workers import WorkersEngine
+
+if not TYPE_CHECKING:
+    explore = LazyModule("softcount.explore")
+    report = LazyModule("softcount.report.report")
+
+descriptions: Any = LazyModule("softcount.estimators.repr")
+scoring_plan: Any = LazyModule("softcount.export.scoring_plan")
 
 FEW_ROWS = 64
 """Rows up to which an array of numbers is scored as it is."""
@@ -182,17 +190,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         # scikit-learn breaks long lines only of estimators whose `__repr__` it knows.
         Printer._dispatch.setdefault(Estimator.__repr__, Printer._pprint_estimator)
         call: str = super().__repr__(N_CHAR_MAX)
-        found = describe(self)
+        found = descriptions.describe(self)
         return call if found is None else f"{call}  # {next(found)}"
 
     def _html_repr(self) -> str:
         """What scikit-learn's `_repr_html_` shows: at most 15 KB, styles inline, no script."""
-        found = describe(self)
+        found = descriptions.describe(self)
         if found is None:
             from sklearn.utils import estimator_html_repr
 
             return str(estimator_html_repr(self))
-        return boxed(type(self).__name__, next(found), found)
+        return str(descriptions.boxed(type(self).__name__, next(found), found))
 
 
 document_methods(Estimator, {})
@@ -203,9 +211,6 @@ def progress(estimator: Any, plan: Plan, what: str = "starts") -> Iterator[Plan]
     """The plan of a fit; with `verbose` it shows a progress bar on a terminal."""
     with progress_on(sys.stderr) if estimator.verbose else nullcontext() as tell:
         yield plan if tell is None else replace(plan, watch=report_starts(tell, what))
-
-
-scoring_plan: Any = LazyModule("softcount.export.scoring_plan")
 
 
 class ExportableEstimator(Estimator):
@@ -302,6 +307,19 @@ class LikelihoodEstimator(Estimator):
         """Return the mean log-likelihood per row, or per sequence."""
         total, size, _ = self._total(X, sample_weight)
         return total / size if size else float("nan")
+
+
+class SequenceEstimator(LikelihoodEstimator):
+    """An estimator of sequences, whose pages take no rows."""
+
+    @check_arguments
+    def explore(self) -> ExplorePage:
+        """Return the interactive explorer: any step of a sequence given any others."""
+        return explore.make_explorer(self)
+
+    def report(self, redact: bool = False) -> Report:
+        """Return a report on the model with pictures."""
+        return report.make_report(self, None, redact)
 
 
 class ModelEstimator(LikelihoodEstimator):

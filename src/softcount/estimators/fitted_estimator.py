@@ -14,11 +14,10 @@ from msgspec.structs import asdict
 from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import ExportableEstimator, TableEstimator, scoring_plan
+from softcount.estimators.base import ExportableEstimator, TableEstimator, report, scoring_plan
 from softcount.estimators.docstrings import PARTIAL_ROWS
 from softcount.estimators.inputs import attribute, needs_all_rows, row_by_row
 from softcount.estimators.parameters import Parameter, check_whole
-from softcount.estimators.repr import report
 from softcount.estimators.result_frames import Frame, arrow_lines, arrow_table, as_arrow
 from softcount.evaluate.ranking import find_classes
 from softcount.evaluate.scores import match_names

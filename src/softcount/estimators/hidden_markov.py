@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import EmEstimator, progress
+from softcount.estimators.base import EmEstimator, SequenceEstimator, progress
 from softcount.estimators.docstrings import SEQUENCE_WEIGHT
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute
 from softcount.estimators.parameters import AUTO, check_arguments, check_whole, varied
-from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.other_models import open_checkpoint, remove_checkpoint
 from softcount.fitted import states as state_answers
@@ -81,7 +80,7 @@ def read_links(states: int | None, transitions: Any, first: Any, tied: Any) -> L
     return Links(firsts, nexts, shown)
 
 
-class HiddenMarkov(SequencePages, EmEstimator):
+class HiddenMarkov(SequenceEstimator, EmEstimator):
     """Hidden Markov model: each step of a sequence has a hidden state, which depends on the state before it.
 
     The probability of a sequence is the sum over all paths of hidden states: p(first state), times p(next state |

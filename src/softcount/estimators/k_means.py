@@ -16,11 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from softcount.core.lazy import sparse
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
-from softcount.estimators.base import ExportableEstimator, scoring_plan
+from softcount.estimators.base import ExportableEstimator, explore, report, scoring_plan
 from softcount.estimators.docstrings import IGNORED
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, engines, row_by_row
 from softcount.estimators.parameters import QUIET, check_arguments, varied
-from softcount.estimators.repr import explore, report
 from softcount.files.codec import Arrays, Document
 from softcount.files.other_models import decode_centres, encode_centres
 from softcount.fitted.compare import NOTE, make_centre_classes

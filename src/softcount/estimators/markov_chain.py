@@ -26,11 +26,10 @@ from softcount.chains.order import LONGEST, best_alpha, best_order, context_tree
 from softcount.core import remedies
 from softcount.errors import DataError, ModelFileError
 from softcount.estimators import inputs
-from softcount.estimators.base import LikelihoodEstimator
+from softcount.estimators.base import SequenceEstimator
 from softcount.estimators.docstrings import IGNORED, SEQUENCE_WEIGHT
 from softcount.estimators.inputs import ArrayLike, RandomState, attribute
 from softcount.estimators.parameters import SETTLED, Parameter, check_arguments, check_whole
-from softcount.estimators.repr import SequencePages
 from softcount.estimators.result_frames import Frame, arrow_table, frame_like
 from softcount.files.codec import Arrays, Document, decode, encode, key_of
 from softcount.learn.record import retry_wider
@@ -147,7 +146,7 @@ def _check_level(level: ContextLevel, alphabet: Alphabet, back: int) -> None:
         raise ModelFileError("nothing was counted.")
 
 
-class MarkovChain(SequencePages, LikelihoodEstimator):
+class MarkovChain(SequenceEstimator):
     """A Markov chain of symbols: each step depends on the `order` steps before it and on nothing else.
 
     Sequences may have any form that `read_sequences` accepts; strings are sequences of characters. No transition into a

@@ -16,10 +16,9 @@ from softcount.core.counts import Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
-from softcount.estimators.base import EmEstimator, TableEstimator, progress
+from softcount.estimators.base import EmEstimator, TableEstimator, progress, report
 from softcount.estimators.inputs import ArrayLike, FilePath, RandomState, attribute, needs_all_rows, row_by_row
 from softcount.estimators.parameters import check_whole, varied
-from softcount.estimators.repr import report
 from softcount.estimators.result_frames import Frame, arrow_table, as_arrow
 from softcount.files.bif import read_network, write_network
 from softcount.fit import network as network_fit

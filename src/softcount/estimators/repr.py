@@ -1,4 +1,4 @@
-"""What an estimator shows of itself: a line in a console, a small box in a notebook, its report and its explorer.
+"""What an estimator shows of itself: a line in a console and a small box in a notebook.
 
 An estimator that is not fitted is shown as scikit-learn shows it.
 """
@@ -6,27 +6,20 @@ An estimator that is not fitted is shown as scikit-learn shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from softcount.core.lazy import LazyModule
 from softcount.errors import DataError
-from softcount.estimators.docstrings import document_methods
-from softcount.estimators.parameters import check_arguments
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
+from softcount.pictures.inline_html import boxed as boxed
 from softcount.pictures.inline_html import note_lines, picture, share_bars, small_table, upright_bars
 from softcount.pictures.text import format_count, format_loss, format_share, printable
-
-if TYPE_CHECKING:
-    from softcount import explore as explore
-    from softcount.explore.page import ExplorePage
-    from softcount.report import report as report
-    from softcount.report.report import Report
 
 graphs: Any = LazyModule("softcount.report.graph")
 
@@ -167,26 +160,3 @@ def _density_bars(density: Any) -> str:
         return ""
     shares = np.diff(density.cdf(np.linspace(low, high, BARS_OF_DENSITY + 1)))
     return upright_bars(shares.tolist(), f"{low:.4g}", f"{high:.4g}")
-
-
-# -- pages
-
-if not TYPE_CHECKING:
-    explore = LazyModule("softcount.explore")
-    report = LazyModule("softcount.report.report")
-
-
-class SequencePages:
-    """The pages of a model of sequences, which take no rows."""
-
-    @check_arguments
-    def explore(self) -> ExplorePage:
-        """Return the interactive explorer: any step of a sequence given any others."""
-        return explore.make_explorer(self)
-
-    def report(self, redact: bool = False) -> Report:
-        """Return a report on the model with pictures."""
-        return report.make_report(self, None, redact)
-
-
-document_methods(SequencePages, {})
