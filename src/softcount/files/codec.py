@@ -131,8 +131,8 @@ UNSOUND = (
 """Exceptions raised by invalid content of a file."""
 
 
-def encode(record: Any, arrays: Arrays, at: str) -> Any:
-    """Encode a record as JSON; its arrays are added to `arrays` under names that begin with `at`.
+def encode(record: Any, arrays: Arrays | None, at: str) -> Any:
+    """Encode a record as JSON; its arrays are added to `arrays` under names that begin with `at`, or become lists.
 
     >>> arrays = {}
     >>> encode((np.arange(3.0), float("inf")), arrays, "parts"), list(arrays)
@@ -141,6 +141,7 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
     numbers = count()
 
     def put(array: np.ndarray) -> str:
+        assert arrays is not None  # else arrays are lists
         name = f"{at}/{next(numbers)}"
         arrays[name] = np.asarray(array, order="C")
         return name
@@ -162,6 +163,8 @@ def encode(record: Any, arrays: Arrays, at: str) -> Any:
                 found[name] = own if type(own) in PLAIN else walk(own)
             return found
         if isinstance(value, np.ndarray):
+            if arrays is None:
+                return value.tolist()
             # Pack large arrays that are mostly zero, unless they hold a negative zero, which would lose its sign.
             large = value.size >= SMALL and value.dtype == np.float64 and not np.signbit(value[value == 0]).any()
             if not large or np.count_nonzero(value) >= value.size // 2:

@@ -245,9 +245,7 @@ def encode_value(value: Any) -> Any:
     if isinstance(value, Network) or hasattr(value, "edges_"):
         return 1.0  # the prior of a network: its counts are among the prior counts of the model
     if type(value).__name__ in PRIORS:
-        values = {name: tuple(part) if isinstance(part, list) else part for name, part in asdict(value).items()}
-        found = {name: x.tolist() if isinstance(x, np.ndarray) else plain(x) for name, x in values.items()}
-        return {"prior": type(value).__name__, "values": found}
+        return {"prior": type(value).__name__, "values": encode(value, None, "")}
     return plain(value)
 
 
@@ -394,11 +392,7 @@ def decode_value(value: Any) -> Any:
             return decode_family(value, "every column")
         case ["prior", "values"]:
             require(value["prior"] in PRIORS, f"{value['prior']!r} is not one of {', '.join(PRIORS)}.")
-            values = {}
-            for name, part in value["values"].items():
-                numbers = isinstance(part, list) and part and all(isinstance(x, (int, float, list)) for x in part)
-                values[name] = np.array(part, dtype=float) if numbers else codec.key_of(part)
-            return getattr(priors, value["prior"])(**values)
+            return getattr(priors, value["prior"])(**{x: codec.key_of(part) for x, part in value["values"].items()})
     raise ModelFileError(f"a setting has the parts {sorted(value)}.")
 
 
