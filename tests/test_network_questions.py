@@ -476,3 +476,11 @@ def test_every_node_that_no_column_shows_may_be_hidden_with_as_many_levels_as_th
     assert net.levels_["kind"] == [0, 1]
     assert any("'kind' has 2 levels by evidence" in note for note in net.notes_)
     assert sc.BayesNet([("c0", "c1")], hidden="auto").fit(rows).nodes == ["c0", "c1"]
+
+
+def test_a_number_that_its_column_cannot_hold_stays_as_it_is() -> None:
+    price = np.exp(np.random.default_rng(0).normal(np.arange(60) % 2, 2.0))
+    model = sc.BayesNet("kind>price").fit(pd.DataFrame({"kind": ["a", "b"] * 30, "price": price}))
+    with pytest.warns(sc.DataWarning, match="they stay as they are"):
+        filled = model.impute(pd.DataFrame({"kind": ["a", "b"], "price": [-3.0, None]}))
+    assert filled["price"][0] == -3.0 and filled["price"][1] > 0

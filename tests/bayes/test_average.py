@@ -190,6 +190,18 @@ def test_samples_come_from_members_by_their_weight():
     assert (drawn["Sky"] == "grey").mean() == pytest.approx(wanted, abs=4 * math.sqrt(0.25 / 4000))
 
 
+@pytest.mark.parametrize("case", ["mixtures", "naive bayes"])
+def test_a_range_counts_as_much_as_the_rows_in_it(case):
+    model, _ = averages(case)
+    x = np.linspace(0.5, 1.5, 4001)
+    joint = []
+    for c, d in product("ab", "ab"):
+        rows = {"x": x, "c": [c] * len(x), "d": [d] * len(x)}
+        joint.append(np.trapezoid(np.exp(model.score_samples(rows)), x))
+    wanted = np.array(joint).reshape(2, 2).sum(axis=1) / np.sum(joint)
+    np.testing.assert_allclose(list(model.query("c", {"x": (0.5, 1.5)}).values()), wanted, atol=1e-6)
+
+
 def test_a_number_of_components_is_not_an_average():
     with pytest.raises(sc.DataError, match=r"sc\.average"):
         sc.Mixture("average").fit({"x": [1.0, 2.0, 3.0]})
