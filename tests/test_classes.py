@@ -21,7 +21,7 @@ from softcount.core.counts import ROOT
 from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.fitted.classes import SurpriseMeter, sort_rows
-from softcount.fitted.influence import measure_departures
+from softcount.fitted.explain import measure_departures
 from softcount.run.local import Threads
 from softcount.table.schema import Kind
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import softcount as sc
 from softcount.estimators.result_frames import arrow_of as arrow
 from softcount.families.text import evidence, marking
-from softcount.fitted.influence import pool_params, sum_other_groups
+from softcount.fitted.explain import pool_params, sum_other_groups
 
 KINDS = {"note": "text", "colour": "categorical", "length": "normal", "visits": "poisson"}
 WORDS = np.array(["call", "claim", "free", "home", "love", "mum", "prize", "the", "they", "when"])

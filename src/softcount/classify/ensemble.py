@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from softcount.classify import recipes
 from softcount.classify.encode import EncodedColumns, EncodedRows
-from softcount.classify.formulas import if_known
 from softcount.classify.logistic import contrast_first
-from softcount.classify.members import Member, Tables, Training, Words, log_tables
+from softcount.classify.members import Member, Tables, Training, Words, if_known, log_tables
 from softcount.core.formulas import Formula, Once, formula, merge_terms, smallest, total
 from softcount.core.ranges import Floats
 from softcount.core.special import log_sum_exp, softmax_rows

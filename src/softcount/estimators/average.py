@@ -25,8 +25,8 @@ from softcount.estimators.saving import save_average
 from softcount.evaluate.ranking import FOLDS
 from softcount.families import Categorical
 from softcount.fitted.answers import average_answers
+from softcount.fitted.explain import whole_table
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.influence import whole_table
 from softcount.fitted.network import FittedNet
 from softcount.learn.networks import network_evidence
 from softcount.learn.record import bic

@@ -30,8 +30,8 @@ from softcount.fitted.characteristic_words import (
     row_of,
 )
 from softcount.fitted.classes import membership_entropy, relative, sort_rows
+from softcount.fitted.explain import measure_departures
 from softcount.fitted.fitted import Fitted
-from softcount.fitted.influence import measure_departures
 from softcount.run.local import Threads
 from softcount.table import Key, document_at, open_table, read_labels
 from softcount.table.schema import apart

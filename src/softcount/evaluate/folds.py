@@ -390,7 +390,9 @@ def draw_known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Seque
     there.
     """
     schema = fitted.schema
-    cells = max(1, len(EncodedColumns.of(schema).keys) + _usual_words(fitted))
+    texts = [leaf for leaf in fitted.model.leaves if fitted.model.is_sparse(leaf)]
+    words = sum(float(fitted.counts.arrays[leaf.key].hi.sum()) for leaf in texts)
+    cells = max(1, len(EncodedColumns.of(schema).keys) + int(words / max(fitted.counts.rows, 1.0)))
     found = _LowestRows(max(MOST_ROWS // 10, min(MOST_ROWS, MOST_CELLS // cells)))
     if not runner.keeps_rows:  # the workers of an engine draw
         raw = runner.encoded(table)
@@ -435,13 +437,6 @@ def class_places(fitted: Fitted, settled: Settled) -> np.ndarray:
     places = {name: place for place, name in enumerate(fitted.names)}
     order = np.array([places.get(name, -1) for name in settled.classes], dtype=np.int64)
     return order if settled.label_remap is None else order[settled.label_remap]
-
-
-def _usual_words(fitted: Fitted) -> int:
-    """The mean number of words per row in all texts."""
-    leaves = [leaf for leaf in fitted.model.leaves if fitted.model.is_sparse(leaf)]
-    total = sum(float(fitted.counts.arrays[leaf.key].hi.sum()) for leaf in leaves)
-    return int(total / max(fitted.counts.rows, 1.0))
 
 
 class _LowestRows:

@@ -198,14 +198,8 @@ def evaluate_rows(held: ScoredRows, shares: np.ndarray, how: str = HOW, by_fold:
         sums.add(place, held.proba[rows], held.labels[rows], held.weights[rows], len(rows))
     found = evaluate_sums(sums, how, np.bincount(held.labels, held.weights, minlength=classes), shares)
     assert found is not None  # there is a row with weight
-    return replace(found, auc=mean_auc(held))
-
-
-def mean_auc(held: ScoredRows) -> float:
-    """The AUC of each class against the others, averaged over those met; NaN if there is none."""
-    each = [held.ranking(place).auc for place in range(held.proba.shape[1])]
-    known = [auc for auc in each if auc == auc]
-    return float(np.mean(known)) if known else float("nan")
+    each = [auc for place in range(classes) if (auc := held.ranking(place).auc) == auc]
+    return replace(found, auc=float(np.mean(each)) if each else float("nan"))
 
 
 def find_rarer_class(held: ScoredRows) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 import softcount
-from softcount.classify.formulas import AodeMean
+from softcount.classify.members import AodeMean
 from softcount.core import formulas as fm
 from softcount.errors import DataError, import_extra
 from softcount.export.scoring_plan import (

@@ -132,7 +132,9 @@ def load_model(path: Any, document: Document, arrays: Arrays) -> Any:
 def encode_model(model: Learned, arrays: Arrays) -> Document:
     """Encode a fitted model as JSON; its arrays are added to `arrays`."""
     follow = _find_following(model)
-    class_prior = model.class_prior
+    class_prior, record = model.class_prior, model.record
+    if record.evaluation is not None and len(record.evaluation.confusion) > MOST_CONFUSED:
+        record = replace(record, evaluation=replace(record.evaluation, confusion=()))
     if class_prior is not None and not isinstance(class_prior, str):
         class_prior = np.asarray(class_prior, dtype=float).tolist()
     filed = FiledModel(
@@ -150,7 +152,7 @@ def encode_model(model: Learned, arrays: Arrays) -> Document:
         missing=[(plain(key), float(n)) for key, n in model.missing.items()],
         rows=float(model.counts.rows),
         history=encode(FitHistory(*(getattr(model, x) for x in FitHistory.__struct_fields__)), {}, "history"),
-        record=encode_record(model.record),
+        record=encode(record, {}, "record"),
         estimator={},
         **_file_own(model, arrays),
     )
@@ -411,13 +413,6 @@ def decode_history(document: Any, groups: int) -> Document:
         require(sound, f"the known classes are {found.named!r}, which cannot be {groups} groups.")
         check_names(found.named)
     return asdict(found)
-
-
-def encode_record(record: FitRecord) -> Any:
-    tried = record.evaluation
-    if tried is not None and len(tried.confusion) > MOST_CONFUSED:
-        record = replace(record, evaluation=replace(tried, confusion=()))
-    return encode(record, {}, "record")
 
 
 def decode_record(document: Any, schema: Schema, classes: int | None) -> FitRecord:

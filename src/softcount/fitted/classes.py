@@ -18,7 +18,7 @@ from softcount.families import Family
 from softcount.families.density import Density, patterns
 from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import characteristic_lines
-from softcount.fitted.influence import measure_departures, pool_groups, sum_other_groups
+from softcount.fitted.explain import measure_departures, pool_groups, sum_other_groups
 from softcount.models.nodes import Node, refuse_families
 from softcount.models.star import TILE
 from softcount.run.local import Runner, Threads

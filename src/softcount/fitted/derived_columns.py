@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,8 +82,12 @@ def move_to_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
         if rule.lead in found:
             raise DataError(f"{spec.key!r} follows from {rule.lead!r}, and both are given. Give one of them.")
         if spec.kind.numeric and rule.lead is not None:
-            condition, invert = condition_of(value), partial(_invert, spec, rule)
-            found[rule.lead] = invert(value) if condition is None else condition.map(invert, rule.slope < 0)
+
+            def lead_of(own: Any, spec: Field = spec, rule: Derived = rule) -> float:
+                return (_number(spec, own) - rule.intercept) / rule.slope
+
+            condition = condition_of(value)
+            found[rule.lead] = lead_of(value) if condition is None else condition.map(lead_of, rule.slope < 0)
             continue
         levels, condition = Levels(wording.column(spec.key), derived_levels(spec)), condition_of(value) or any_of(value)
         fits = zip(levels.levels, condition.allows(levels), strict=True)
@@ -96,11 +99,6 @@ def move_to_leads(schema: Schema, given: Mapping[Key, Any]) -> dict[Key, Any]:
         leads = [lead for lead, own in rule.levels if own in allowed]
         found[rule.lead] = leads[0] if len(leads) == 1 else any_of(*leads)
     return found
-
-
-def _invert(spec: Field, rule: Derived, value: Any) -> float:
-    """Return the value of the lead column at which a linear derived column has this value."""
-    return (_number(spec, value) - rule.intercept) / rule.slope
 
 
 def _number(spec: Field, value: Any) -> float:

@@ -18,8 +18,7 @@ from softcount.fitted.class_answers import ClassesGiven, expected_cells
 from softcount.fitted.classes import anomaly_scores, describe, make_cards
 from softcount.fitted.conditions import plain_row, refuse_several, refuse_words, warn_of_given
 from softcount.fitted.derived_columns import Fills, find_derived_fields, join_fills, move_to_leads
-from softcount.fitted.explain import Explanation, explain_rows
-from softcount.fitted.influence import measure_departures, measure_known_influence
+from softcount.fitted.explain import Explanation, explain_rows, measure_departures, measure_known_influence
 from softcount.fitted.scorers import Scorer
 from softcount.learn.record import Learned
 from softcount.models.nodes import refuse_families

@@ -57,11 +57,7 @@ if TYPE_CHECKING:
 EXACT = (str, bool, int, float)
 """Types of cells that match a category only if they are equal to it."""
 SURE = (str, bool, int, float, np.generic)
-
-
-def is_exact(value: Any) -> bool:
-    """Return whether a given value is a single category or number."""
-    return isinstance(value, SURE) or not (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
+"""Types of values that are a single category or number."""
 
 
 class GivenValues(Struct, frozen=True):
@@ -76,7 +72,8 @@ class GivenValues(Struct, frozen=True):
         found, soft = cls(), dict[Key, Any]()
         for key, value in known.items():
             net.graph.place(key)  # raises an error for an unknown node
-            (found.sure if is_exact(value) else soft)[key] = value
+            several = not isinstance(value, SURE) and (isinstance(value, (Mapping, np.ndarray)) or condition_of(value))
+            (soft if several else found.sure)[key] = value
         for key, value in soft.items():
             condition = condition_of(value)
             if key in net.discrete.number:

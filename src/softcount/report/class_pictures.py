@@ -11,7 +11,7 @@ from softcount.errors import DataError
 from softcount.fitted import explain
 from softcount.fitted.answers import labels_in
 from softcount.fitted.class_answers import ColumnShape, column_shape, marginal, plain_columns
-from softcount.fitted.influence import measure_departures
+from softcount.fitted.explain import measure_departures
 from softcount.pictures.chart import (
     PANEL,
     Axis,

@@ -12,7 +12,7 @@ from softcount.core.counts import ROOT
 from softcount.evaluate.warnings import WORSE
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import relative
-from softcount.fitted.influence import influence_meaning
+from softcount.fitted.explain import influence_meaning
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.text import (
     CELL_LIMIT,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from softcount.core.lazy import LazyModule
 from softcount.evaluate.warnings import WORSE
-from softcount.fitted.influence import influence_meaning
+from softcount.fitted.explain import influence_meaning
 from softcount.pictures.text import (
     cell_width,
     format_count,
