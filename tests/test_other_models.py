@@ -6,6 +6,7 @@ A tree of columns of categories with missing cells, and a chain of two hidden st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -25,6 +26,8 @@ from softcount.export.sql_query import as_sql
 from softcount.families import Categorical, Setting
 from softcount.files.model_file import save_model
 from softcount.fit import fit
+from softcount.fitted.answers import Conditioned
+from softcount.fitted.conditions import Levels, any_of, condition_of, not_
 from softcount.fitted.explain import Explanation, runner_up
 from softcount.fitted.fitted import FITTED, FittedTable, register_fitted
 from softcount.learn.em import run_em
@@ -130,9 +133,58 @@ class Tree(Model, Struct, frozen=True, eq=False):
         return cls(schema, Nodes(nodes), filed.parents)
 
 
+class TreeGiven(Conditioned, Struct, frozen=True):
+    """A tree given some values: the joint table of its columns, with zeros where it contradicts them."""
+
+    levels: dict[Key, Any]
+    known: dict[Key, Any]
+    joint: np.ndarray
+
+    @property
+    def log_probability(self) -> float:
+        return float(np.log(self.joint.sum()))
+
+    @property
+    def columns(self) -> list[Key]:
+        return [key for key in self.levels if key not in self.known]
+
+    def answer(self, of: Any) -> Any:
+        others = tuple(axis for axis, key in enumerate(self.levels) if key != of)
+        return dict(zip(self.levels[of], (self.joint.sum(axis=others) / self.joint.sum()).tolist(), strict=True))
+
+    def draw(self, n: int, rng: np.random.Generator) -> dict[str, Any]:
+        cells = rng.choice(self.joint.size, n, p=self.joint.ravel() / self.joint.sum())
+        codes = zip(self.levels.items(), np.unravel_index(cells, self.joint.shape), strict=True)
+        return {str(key): [levels[code] for code in own] for (key, levels), own in codes}
+
+
 @register_fitted(Tree.name)
 class FittedTree(FittedTable, frozen=True, eq=False):
     """A fitted tree; it predicts its first column."""
+
+    def condition(self, given: Any) -> TreeGiven:
+        known, tables = self.read_given(given), self.model.compile(self.estimates)
+        levels = {own.key: own.setting.levels for own in self.model.nodes}
+        ways = [
+            (condition_of(known[key]) or any_of(known[key])).allows(Levels(str(key), own)) if key in known
+            else np.ones(len(own)) for key, own in levels.items()
+        ]  # fmt: skip
+        return TreeGiven(levels, known, np.einsum("a,ab,bc,a,b,c->abc", tables[0][0], *tables[1:], *ways))
+
+    @property
+    def imputed_columns(self) -> list[Key]:
+        return list(self.model.nodes.places)
+
+    def expected_cells(self, table: Table) -> Iterator[tuple[Chunk, Any]]:
+        for task in table.tasks():
+            yield (chunk := task()), partial(self._expect, chunk)
+
+    def _expect(self, chunk: Chunk, column: Key, rows: np.ndarray) -> tuple[np.ndarray, None]:
+        fields = [spec for spec in self.schema.used if spec.key != column]
+        shown = [{x.key: x.levels[chunk.codes[row, self.schema.places[x.key].slot] - 1] for x in fields
+                  if chunk.codes[row, self.schema.places[x.key].slot]} for row in rows]  # fmt: skip
+        answers = [self.query(column, given) for given in shown]
+        return np.array([max(own, key=own.__getitem__) for own in answers], dtype=object), None
 
     @property
     def families(self) -> dict[Key, Any]:
@@ -405,6 +457,29 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     Chain.name: {"shown": ["a", None, "c", "b"]},
 }
 """Rows that are read again and explained."""
+
+
+def test_what_is_asked_given_some_values_follows_from_one_method() -> None:
+    tree = fit(open_table(walks(), kinds="categorical"), FitByEM("tree"), Threads(1))
+    tables = tree.model.compile(tree.estimates)
+    whole = np.einsum("a,ab,bc->abc", tables[0][0], *tables[1:])
+    found = tree.query("walked", {"sky": not_("sun"), "shoes": "boots"})
+    right = whole[:2, :, 0].sum(axis=0)
+    assert list(found.values()) == pytest.approx(right / right.sum())
+    assert tree.query(given={"sky": "fog"}).keys() == {"walked", "shoes"}
+    assert tree.log_probability({"sky": not_("sun"), "shoes": "boots"}) == pytest.approx(np.log(right.sum()))
+    drawn = tree.sample(2000, {"sky": "rain"}, np.random.default_rng(0))
+    assert set(drawn["sky"]) == {"rain"}
+    assert np.mean(np.array(drawn["walked"]) == "yes") == pytest.approx(
+        tree.query("walked", {"sky": "rain"})["yes"], abs=0.05
+    )
+    rows, cells = tree.fills(tree.table(ROWS[Tree.name]))["shoes"]
+    asked = tree.query("shoes", {"walked": "yes"})
+    assert rows.tolist() == [0, 3] and cells[0] == max(asked, key=asked.__getitem__)
+    with pytest.raises(sc.DataError, match="both `of` and given"):
+        tree.query("sky", {"sky": "fog"})
+    with pytest.raises(sc.DataError, match="mapping of columns to values"):
+        tree.sample(1, ["fog"], np.random.default_rng(0))
 
 
 def test_their_explanations_add_up_to_the_log_odds(fitted: Any) -> None:
