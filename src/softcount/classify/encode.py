@@ -47,8 +47,9 @@ class EncodedRows(Struct, frozen=True, eq=False):
         values_of = [np.array([np.nan, *map(float, spec.levels), np.nan]) for spec in valued]  # type: ignore[arg-type]
         numbers, codes = [], []
         for chunk in chunks:
-            levels = [_codes(chunk, schema, spec) for spec in coded]
-            own = [values[_codes(chunk, schema, spec)] for spec, values in zip(valued, values_of, strict=True)]
+            levels = [chunk.column(schema.places[spec.key]) for spec in coded]
+            pairs = zip(valued, values_of, strict=True)
+            own = [values[chunk.column(schema.places[spec.key])] for spec, values in pairs]
             numbers.append(np.hstack([chunk.reals, *(column[:, None] for column in own)]))
             codes.append(np.array(levels, dtype=np.int32).reshape(len(coded), chunk.n_rows).T)
         width = len(schema.stored("reals")) + len(valued)
@@ -253,11 +254,6 @@ def split_levels(schema: Schema) -> tuple[list[Field], list[Field]]:
     ]
     keys = {spec.key for spec in valued}
     return valued, [spec for spec in coded if spec.key not in keys]
-
-
-def _codes(chunk: Chunk, schema: Schema, spec: Field) -> Any:
-    place = schema.places[spec.key]
-    return getattr(chunk, place.store)[:, place.slot]
 
 
 # All columns as codes: categories as they are, numbers discretised where the class shares change.

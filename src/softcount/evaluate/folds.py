@@ -113,7 +113,7 @@ class FoldModels(Struct, frozen=True):
                     bag.data[~known[bag.indices]] = 0.0
                     bag.eliminate_zeros()
                 ready = self.model.prepare(part, base=False)
-                weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
+                weights = part.row_weights
                 counted = round(float(weights.sum())) if self.split.counts_weights else len(rows)
                 numbers = folded.rows[rows] + chunk.start
                 yield FoldAnswers(fold, numbers, chunk.labels[rows], weights, counted, self.model, params, ready)
@@ -422,7 +422,7 @@ def draw_known_rows(fitted: Fitted, table: Table, runner: Runner, classes: Seque
 def draw_rows(schema: Schema, limit: np.uint64, chunk: Chunk) -> tuple[np.ndarray, KnownRows, np.ndarray]:
     """Hashed numbers up to a limit, their rows of a chunk, and how many rows each label has, drawn or not."""
     labels = np.full(chunk.n_rows, -1) if chunk.labels is None else chunk.labels
-    weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+    weights = chunk.row_weights
     known = np.flatnonzero((labels >= 0) & (weights > 0))
     keys = mixed(mixed(known.astype(np.uint64) + np.uint64(chunk.start)) ^ SALT)
     kept = keys <= limit

@@ -96,7 +96,7 @@ def read_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
         assert chunk.labels is not None
         each = [leaf.family.features(model.column(leaf, chunk), leaf.setting) for leaf in leaves]
         features = sparse.hstack([sparse.csr_matrix(part) for part in each], format="csr")
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        weights = chunk.row_weights
         kept = np.flatnonzero((chunk.labels >= 0) & (weights > 0))
         return features[kept], chunk.labels[kept], weights[kept]
 

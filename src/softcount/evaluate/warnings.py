@@ -8,6 +8,7 @@ import numpy as np
 
 from softcount.core import remedies
 from softcount.fitted.fitted import DependentPairs, Fitted
+from softcount.learn.correlated_columns import column_of
 from softcount.networks.scores import CodeCounts, Dependence, dependence, dependent_pairs
 from softcount.pictures.text import format_loss
 from softcount.sources.wording import and_others
@@ -192,8 +193,8 @@ def _count_codes(
     rows = sum(chunk.n_rows for chunk in chunks)
     some_rows = slice(None, None, 1 if most is None else max(1, -(-rows * len(fields) // most)))
     labels = np.concatenate([np.asarray(chunk.labels, dtype=np.int64) for chunk in chunks])[some_rows]
-    weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])[some_rows]
-    cells = {spec.key: _cells(fitted, spec, chunks)[some_rows] for spec in fields}
+    weights = np.concatenate([chunk.row_weights for chunk in chunks])[some_rows]
+    cells = {spec.key: column_of(fitted.schema, spec, chunks)[some_rows] for spec in fields}
     codes = np.stack([labels, *(_codes(spec, cells[spec.key], weights) for spec in fields)], axis=1)
     sizes = [int(column.max(initial=0)) + 1 for column in codes.T]
     numeric = [spec for spec in fields if spec.kind.numeric and most is None]
@@ -234,11 +235,6 @@ def _follows(counting: CodeCounts, a: int, b: int) -> tuple[bool, bool]:
     """Whether b follows from a, and a from b."""
     seen = counting.counts((a, b)) > 0
     return bool(seen.sum(axis=1).max() <= 1), bool(seen.sum(axis=0).max() <= 1)
-
-
-def _cells(fitted: Fitted, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
-    store, slot = fitted.schema.places[spec.key]
-    return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
 
 
 def _codes(spec: Field, cells: np.ndarray, weights: np.ndarray) -> np.ndarray:

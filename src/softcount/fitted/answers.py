@@ -422,8 +422,8 @@ def absent_cells(schema: Schema, chunk: Chunk, column: Key) -> np.ndarray:
 
     A missing text stays missing, and an unseen category is not missing.
     """
-    store, slot = schema.places[column]
-    if store == "bags":
+    place = schema.places[column]
+    if place.store == "bags":
         return np.zeros(chunk.n_rows, dtype=bool)
-    values = getattr(chunk, store)[:, slot]
-    return np.asarray(np.isnan(values) if store == "reals" else values == 0)
+    values = chunk.column(place)
+    return np.asarray(np.isnan(values) if place.store == "reals" else values == 0)

@@ -261,8 +261,7 @@ def find_leaf(model: Fitted, column: Key) -> Node:
 
 def read_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
     """Return the (rows x columns) codes or numbers of a leaf's columns."""
-    places = [model.schema.places[column] for column in leaf.columns]
-    return np.stack([getattr(chunk, store)[:, slot].astype(float) for store, slot in places], axis=1)
+    return np.stack([chunk.column(model.schema.places[key]).astype(float) for key in leaf.columns], axis=1)
 
 
 def refuse_query(leaf: Node, column: Key) -> None:

@@ -191,9 +191,8 @@ def _readable(schema: Schema, here: Sequence[tuple[Field, Derived]]) -> Schema:
 
 def _cells(schema: Schema, chunk: Chunk, key: Key) -> list[Any]:
     """Return the values of a column, None if missing; an unseen category counts as present."""
-    store, slot = schema.places[key]
-    values = getattr(chunk, store)[:, slot]
-    if store == "reals":
+    values = chunk.column(schema.places[key])
+    if schema.places[key].store == "reals":
         return [None if x != x else x for x in values.tolist()]
     levels = [None, *schema[key].levels]
     return [levels[code] if code < len(levels) else UNSEEN for code in values.tolist()]

@@ -118,8 +118,7 @@ def is_free(spec: Field, plan: Plan) -> bool:
 
 
 def column_of(schema: Schema, spec: Field, chunks: Sequence[Chunk]) -> np.ndarray:
-    store, slot = schema.places[spec.key]
-    return np.concatenate([getattr(chunk, store)[:, slot] for chunk in chunks])
+    return np.concatenate([chunk.column(schema.places[spec.key]) for chunk in chunks])
 
 
 def _follows(both: np.ndarray) -> bool:
@@ -283,7 +282,7 @@ def _find_dependent(prepared: Prepared, plan: Plan, classes: np.ndarray) -> tupl
     specs, codes = [specs[place] for place in whole], [codes[place] for place in whole]
     if len(specs) < 2:
         return [], []
-    weights = np.concatenate([np.ones(x.n_rows) if x.weights is None else x.weights for x in chunks])
+    weights = np.concatenate([chunk.row_weights for chunk in chunks])
     sizes = [int(classes.max()) + 1, *(len(spec.levels) for spec in specs)]
     pairs = dependent_pairs(CodeCounts(np.stack([classes, *codes], axis=1), sizes, weights), 0)
     strong = [x for x in pairs if x.information >= DEPENDENT and x.p_value * len(pairs) < CHANCE]

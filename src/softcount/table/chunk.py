@@ -14,7 +14,7 @@ from softcount.core.lazy import sparse
 from softcount.core.special import mixed
 from softcount.errors import DataError
 from softcount.sources import wording
-from softcount.table.schema import FARTHEST, Becomes, Contradiction, Key, Kind, Schema
+from softcount.table.schema import FARTHEST, Becomes, ColumnPlace, Contradiction, Key, Kind, Schema
 
 UNKNOWN = -1
 """The label code of a row whose class is unknown."""
@@ -42,6 +42,14 @@ class Chunk(Struct, frozen=True):
     labels: np.ndarray | None = None  # (rows,) int32
     weights: np.ndarray | None = None  # (rows,) float64
     borders: np.ndarray | None = None  # (sequences,) increasing rows of this chunk
+
+    def column(self, place: ColumnPlace) -> np.ndarray:
+        """Return the numbers or codes of a column."""
+        return np.asarray(getattr(self, place.store)[:, place.slot])
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        return np.ones(self.n_rows) if self.weights is None else self.weights
 
     @property
     def total_weight(self) -> float:
