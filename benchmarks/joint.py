@@ -119,13 +119,19 @@ def log_density(model: Any, train: Table, test: Table) -> np.ndarray:
     """
     logs = np.asarray(model.score_samples(test.frame), dtype=np.float64)
     for name in train.numbers:
-        kind = str(model.kinds_.get(name, "")).lower()
-        cells = test.frame[name].to_numpy()
-        if "spiked" in kind or "mixed" in kind:
-            logs -= (cells == train.frame[name].mode().iloc[0]) * np.log(train.steps[name])
-        elif any(word in kind for word in ("categorical", "poisson", "geometric", "binomial")):
-            logs -= ~np.isnan(cells) * np.log(train.steps[name])
+        logs -= test.frame[name].isin(masses(model, train, test, name)).to_numpy() * np.log(train.steps[name])
     return logs
+
+
+def masses(model: Any, train: Table, test: Table, name: str) -> Sequence[float]:
+    """The values of a column of numbers that the model scores by their probability, not by a density."""
+    trees = getattr(model.fitted_, "trees", None)
+    if trees is not None:  # a joint model has spikes; probabilities of few values are divided by their distance already
+        return [x for own in trees.coding.columns if own.key == name for x in getattr(own, "spikes", ())]
+    kind = str(model.kinds_[name])
+    if kind in ("spiked", "mixed"):
+        return [train.frame[name].mode().iloc[0]]
+    return test.frame[name].dropna().tolist() if kind in ("categorical", "poisson", "geometric") else []
 
 
 def density(wanted: Sequence[str]) -> Iterator[Result]:
