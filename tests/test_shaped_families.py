@@ -14,7 +14,7 @@ import softcount as sc
 from shaped import shape_of
 from softcount.core.counts import Twofold
 from softcount.core.special import height
-from softcount.families import Family, Gamma, Normal, Setting, Student
+from softcount.families import Family, Gamma, Normal, Setting, Student, floors
 from softcount.families.density import Density
 from softcount.families.normal import LOOSE
 
@@ -228,7 +228,7 @@ def test_the_estimate_is_the_top_and_the_slope_is_a_slope(family: Family, params
             assert slope[name][g] == pytest.approx(rise / (2 * step[g]), rel=1e-5, abs=1e-6)
             for factor in (0.999, 1.001):
                 other = best | {name: best[name] * np.where(np.arange(2) == g, factor, 1.0)}
-                assert climbed(family.within(other, hyper)) <= climbed(best) + 1e-12
+                assert climbed(floors.clip(family, other, hyper)) <= climbed(best) + 1e-12
 
 
 @both
@@ -241,7 +241,7 @@ def test_what_is_fixed_stays_and_the_rest_is_the_best_beside_it(family: Family, 
         height_here = family.completed(counts, held) + np.sum(family.log_prior(held, hyper, "mean"))
         for other in params.keys() - {name}:
             for factor in (0.999, 1.001):
-                moved = family.within(held | {other: held[other] * factor}, hyper)
+                moved = floors.clip(family, held | {other: held[other] * factor}, hyper)
                 there = family.completed(counts, moved) + np.sum(family.log_prior(moved, hyper, "mean"))
                 assert there <= height_here + 1e-12
 

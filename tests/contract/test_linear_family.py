@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from softcount.core.counts import Twofold, two_product
 from softcount.errors import DataError
-from softcount.families import Linear, Multinormal, Normal, Setting
+from softcount.families import Linear, Multinormal, Normal, Setting, floors
 from softcount.families.setting import How
 from softcount.priors import Beta
 
@@ -73,9 +73,9 @@ def test_no_line_is_better_than_the_estimate(table: Any, how: How, prior: float)
     assume(varies(rows))
     rng, top = np.random.default_rng(0), height(best)
     for size in (1e-4, 1e-2, 1.0):
-        step = size * family.deviation(best) * rng.normal(size=best["line"].shape)
+        step = size * floors.deviation(family, best) * rng.normal(size=best["line"].shape)
         assert height(best | {"line": best["line"] + step}) <= top + 1e-7 * max(1.0, abs(top))
-        wider = family.within(best | {"variance": best["variance"] * np.exp(size * rng.normal(size=2))}, hyper)
+        wider = floors.clip(family, best | {"variance": best["variance"] * np.exp(size * rng.normal(size=2))}, hyper)
         assert height(wider) <= top + 1e-7 * max(1.0, abs(top))
 
 

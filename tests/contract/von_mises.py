@@ -39,7 +39,7 @@ class VonMises(Family, Struct, frozen=True):
 
     name = "von_mises"
     kind = Kind.REAL
-    facts = Facts(rows_first=True, signed=True)
+    facts = Facts(rows_first=True, signed=True, bounds={"concentration": (LEAST, MOST)})
     chart: ClassVar[Mapping[str, Line]] = {"direction": "plain", "concentration": "log"}
     _n_features = 3
     _density = VonMisesDensity
@@ -62,10 +62,7 @@ class VonMises(Family, Struct, frozen=True):
         for _ in range(20):  # Newton's steps towards resultant(kappa) = length
             here = resultant(np.maximum(kappa, LEAST))
             kappa = np.maximum(kappa - (here - length) / (1.0 - here / np.maximum(kappa, LEAST) - here**2), LEAST)
-        return self.within({"direction": np.arctan2(north, east), "concentration": kappa}, hyper)
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"concentration": np.clip(params["concentration"], LEAST, MOST)}
+        return {"direction": np.arctan2(north, east), "concentration": np.clip(kappa, LEAST, MOST)}
 
     def natural(self, params: Params) -> np.ndarray:
         mu, kappa = params["direction"], params["concentration"]

@@ -290,7 +290,7 @@ class Family:
         total = 0
         for name in self.chart if names is None else names:
             each = 1 if name in self.facts.shared_by_groups else groups
-            times = 1 if self.facts.shared_by_columns and name in self.facts.spread_parameters else columns
+            times = 1 if self.facts.shared_by_columns and name == self.facts.spread else columns
             total += each * times * self._free_numbers(name, setting)
         return total
 
@@ -313,35 +313,6 @@ class Family:
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the part of the log-likelihood due to the deviations of the columns, in counting units."""
         return 0.0
-
-    def deviation(self, params: Params) -> np.ndarray | float:
-        """Return the unit of a plain parameter in every group."""
-        return 1.0
-
-    # -- floors
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        """Return the nearest parameters that respect the floors."""
-        return params
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Return which groups have a variance (or other spread) at its lower limit."""
-        return np.zeros(len(next(iter(params.values()))), dtype=bool)
-
-    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
-        """Return which groups are at a floor, unless the column as a whole is at it too."""
-        held = self.degenerate(params, hyper)
-        if not held.any():
-            return held
-        return np.asarray(held & ~self.degenerate(self.estimate(stats.sum(0).spread(0), hyper, "ml"), hyper))
-
-    def rows_needed(self, setting: Setting) -> float:
-        """Return the number of rows that estimating the spread of a group requires."""
-        return 2.0 if self.facts.spread_parameters else 0.0
-
-    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
-        """Return the initial public spread around given means; `hypers` are those of the columns that share it."""
-        return {}
 
     # -- scoring
 

@@ -111,7 +111,7 @@ class Gamma(Family, Struct, frozen=True):
     _density = GammaDensity
     _n_features = 3
     kind = Kind.POSITIVE
-    facts = Facts(has_products=False, rows_first=True, signed=True, spread_parameters=("shape",))
+    facts = Facts(has_products=False, rows_first=True, signed=True, spread="shape")
     chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
@@ -175,12 +175,6 @@ class Gamma(Family, Struct, frozen=True):
         spare = (rows * apart + extra * hyper["apart"]) / np.where(weight > 0, weight, 1.0)
         spare = np.where(weight > 0, spare, hyper["apart"])
         return {"mean": mean, "shape": np.minimum(shape_of(spare), hyper["top"])} | fixed
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"shape": np.minimum(params["shape"], hyper["top"])}
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return params["shape"] >= hyper["top"]
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, apart = _moments(stats)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.core.counts import Twofold
+from softcount.families.floors import deviation
 from softcount.families.setting import SMALLEST, How, Hyper, Line, Params
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _steps(family: Family, params: Params, name: str, line: Line) -> np.ndarray:
     """Return the step for each number of a parameter, small enough to stay in its range."""
     value = params[name]
     if line == "plain":
-        return np.broadcast_to(STEP * np.asarray(family.deviation(params)), value.shape)
+        return np.broadcast_to(STEP * np.asarray(deviation(family, params)), value.shape)
     if line == "covariance":
         wide = np.sqrt(np.diagonal(value, axis1=-2, axis2=-1))
         return np.asarray(STEP * wide[..., :, None] * wide[..., None, :])

@@ -14,14 +14,15 @@ from softcount.core.special import HALF_LOG_2PI
 from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.density import Density
-from softcount.families.multinormal import Multinormal, block_moments
+from softcount.families.moments import block_moments
+from softcount.families.multinormal import Multinormal
 from softcount.families.normal import scale_evidence
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
 from softcount.table.schema import Field, Key, Kind
 
 LINEAR_FACTS = Facts(
     exact=False, has_products=False, rows_first=True, alone=True, signed=True, joins_numbers=True,
-    spread_parameters=("variance",),
+    spread="variance",
 )  # fmt: skip
 FLAT = 1e-13
 """Share of the total variation below which numbers count as constant along a direction, which gets no coefficient."""
@@ -127,12 +128,6 @@ class Linear(Family, Struct, frozen=True):
         variance = np.where(weight > 0, squares / np.where(weight > 0, weight, 1.0), hyper["whole"][0])
         line = np.concatenate([intercept[:, None], slopes], axis=1)
         return {"line": line, "variance": np.maximum(variance, hyper["floor"])}
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"variance": np.maximum(params["variance"], hyper["floor"])}
-
-    def deviation(self, params: Params) -> np.ndarray | float:
-        return np.asarray(np.sqrt(np.maximum(params["variance"], SMALLEST))[:, None])
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, scatter = block_moments(stats)

@@ -17,20 +17,8 @@ from softcount.errors import DataError
 from softcount.families.base import Family, format_number, register, scalar_prior
 from softcount.families.categorical import Categorical, estimate_shares, prior_counts
 from softcount.families.density import Density
-from softcount.families.normal import AroundMean, Normal, NormalDensity, centred_sums
-from softcount.families.setting import (
-    FEW_ROWS,
-    SLACK,
-    SMALLEST,
-    Facts,
-    How,
-    Hyper,
-    Labels,
-    Line,
-    NumberFacts,
-    Params,
-    Setting,
-)
+from softcount.families.normal import Normal, NormalDensity, centred_sums
+from softcount.families.setting import FEW_ROWS, SMALLEST, Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2
 from softcount.table.schema import Field, Key, Kind
 
@@ -286,9 +274,8 @@ class Mixed(Family, Struct, frozen=True):
         alone=True,
         signed=True,
         hidden="are of hidden parts",
-        spread_parameters=("variance",),
+        spread="variance",
     )
-    deviation = AroundMean.deviation
     chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
@@ -436,15 +423,6 @@ class Mixed(Family, Struct, frozen=True):
         normals = NORMAL.held(inner, hyper, plugged, around)
         share = estimate_shares(rows.value, hyper["alpha"], plugged, self.name)
         return self._narrow({"share": fixed.get("share", share)} | normals)
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        floor = hyper["floor"] if self.block else hyper["floor"][0]
-        return params | {"variance": np.maximum(params["variance"], floor)}
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        """Return the groups in which every part is at the floor."""
-        narrow = self._wide(params)["variance"] <= hyper["floor"] * (1 + SLACK)
-        return np.asarray(narrow.all(axis=-2).any(axis=-1))
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, inner = self._split(stats)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import local
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,23 +14,23 @@ from softcount.core.formulas import BlockDensity, Cell, Formula, Keys, Sizes
 from softcount.core.lazy import psi
 from softcount.core.special import HALF_LOG_2PI, log_rising, log_student
 from softcount.errors import DataError
-from softcount.families import normal
+from softcount.families import floors, normal
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.density import Density, patterns
-from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Labels, Line, Params, Setting
+from softcount.families.moments import block_moments, moments_of_block
+from softcount.families.setting import Facts, How, Hyper, Labels, Line, Params, Setting
 from softcount.priors import NormalInverseWishart
 from softcount.table.schema import Field, Key, Kind
 
-Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
 PriorScale = Literal["columns", "table"]
-BLOCK_FACTS = [
-    Facts(
-        stack="block", exact=False, has_products=False, alone=True, signed=True, spread_parameters=("covariance",),
-        shared_by_groups=shared,
+BLOCK_FACTS = {
+    covariance: Facts(
+        stack="block", exact=False, has_products=False, alone=True, signed=True, spread="covariance",
+        shared_by_groups=frozenset({"covariance"} if covariance == "tied" else ()), isotropic=covariance == "spherical",
     )
-    for shared in (frozenset[str](), frozenset({"covariance"}))
-]  # fmt: skip
+    for covariance in ("full", "tied", "diagonal", "spherical")
+}  # fmt: skip
 NARROWEST = 1e-10
 """Smallest variance along any direction, with columns scaled to one: below it a density has no reliable digits."""
 
@@ -195,7 +194,7 @@ class Multinormal(Family, Struct, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return BLOCK_FACTS[self.covariance == "tied"]
+        return BLOCK_FACTS[self.covariance]
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         family, setting = Family.set_up(self, key, fields, groups, floor)
@@ -236,7 +235,7 @@ class Multinormal(Family, Struct, frozen=True):
             total = total + Twofold.of(np.stack(sums, axis=1))
         rows, mean, squares = normal.moments(total)
         whole = [self.features(block, setting).T @ weight for block, weight in zip(columns, weights, strict=True)]
-        complete, _, scatter = _moments_of(Twofold.of(np.sum(whole, axis=0)))
+        complete, _, scatter = moments_of_block(Twofold.of(np.sum(whole, axis=0)))
         return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0), _correlation(scatter, float(complete))
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
@@ -310,50 +309,9 @@ class Multinormal(Family, Struct, frozen=True):
             params["covariance"] = self._estimate_covariance(_around(fixed["mean"], stats, hyper, how), rows, hyper)
         return params
 
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"covariance": apply_floor(params["covariance"], self._unit(hyper), float(hyper["floor"]))}
-
-    def _unit(self, hyper: Hyper) -> np.ndarray:
-        """Return the variances in whose units spread is measured: their mean if all columns share one variance."""
-        whole = hyper["whole"]
-        return np.full(whole.shape, whole.mean()) if self.covariance == "spherical" else whole
-
-    def deviation(self, params: Params) -> np.ndarray | float:
-        return np.asarray(np.sqrt(np.maximum(np.diagonal(params["covariance"], axis1=-2, axis2=-1), SMALLEST)))
-
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         whole = hyper["whole"]
         return 0.5 * float(stats.value[..., 0].sum()) * float(np.log(whole[whole > 0]).sum())
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return self._narrow(params["covariance"], hyper) > 0
-
-    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
-        rows, _, scatter = block_moments(stats.sum(0).spread(0))
-        spread = scatter / np.maximum(rows, 1e-300)[..., None, None]
-        whole = _narrow_directions(spread, self._unit(hyper), float(hyper["floor"]))
-        return self._narrow(params["covariance"], hyper) > whole
-
-    def _narrow(self, covariance: np.ndarray, hyper: Hyper) -> np.ndarray:
-        """Return how many directions of each covariance are as narrow as the floor.
-
-        The result is cached for the same covariances, because a check for spikes needs it four times.
-        """
-        if getattr(_last, "covariance", None) is not covariance or _last.hyper is not hyper:
-            _last.narrow = _narrow_directions(covariance, self._unit(hyper), float(hyper["floor"]))
-            _last.covariance, _last.hyper = covariance, hyper
-        found: np.ndarray = _last.narrow
-        return found
-
-    def rows_needed(self, setting: Setting) -> float:
-        return {"full": len(setting.anchor) + 1.0, "diagonal": 2.0, "spherical": 2.0}.get(self.covariance, 0.0)
-
-    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
-        """Return the variances of the whole table, without correlations, in every group."""
-        whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
-        spread = np.broadcast_to(np.diag(whole), (groups, len(whole), len(whole)))
-        private = {"mean": np.zeros((groups, len(whole))), "covariance": spread} | fixed
-        return {"covariance": self.public(private, setting)["covariance"]}
 
     def _estimate_covariance(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         d, shape = scatter.shape[-1], scatter.shape
@@ -362,7 +320,7 @@ class Multinormal(Family, Struct, frozen=True):
         safe = np.where(rows > 0, rows, 1.0)[..., None, None]
         empty = hyper["whole"][..., None] * np.eye(d)
         covariance = np.where(rows[..., None, None] > 0, scatter / safe, empty)
-        found = apply_floor(self._restrict(covariance), self._unit(hyper), float(hyper["floor"]))
+        found = floors.clip_spread(self, self._restrict(covariance), hyper)
         return np.array(np.broadcast_to(found, shape)) if self.covariance == "tied" else found
 
     def _restrict(self, matrices: np.ndarray) -> np.ndarray:
@@ -535,85 +493,6 @@ def _around(middle: np.ndarray, stats: Twofold, hyper: Hyper, how: How) -> np.nd
         around += hyper["scatter"]
         around += products(hyper["kappa"], hyper["mu"] - middle)
     return around
-
-
-_last = local()
-
-
-def block_moments(stats: Twofold) -> Moments:
-    """Return rows, means and centred products (..., d, d) of the statistics of a block.
-
-    The result is cached for the same statistics: an EM step needs it three times, which took a quarter of its time on a
-    small table.
-    """
-    if getattr(_last, "stats", None) is not stats:
-        _last.found = _moments_of(stats)
-        _last.stats = stats
-    found: Moments = _last.found
-    return found
-
-
-def _moments_of(stats: Twofold) -> Moments:
-    d = int((np.sqrt(4 * (stats.shape[-1] - 1) + 1) - 1) / 2)
-    rows, total = stats[..., :1], stats[..., 1 : d + 1]
-    mean = total.over(rows.broadcast(total.shape))
-    outer = mean.spread(-1).broadcast((*mean.shape, d)) * total.spread(-2).broadcast((*mean.shape, d))
-    flat = stats[..., d + 1 :]
-    products = type(stats)(flat.hi.reshape(outer.shape), flat.lo.reshape(outer.shape if flat.lo.ndim else ()))
-    scatter = (products - outer).value
-    return rows.value[..., 0], mean.value, 0.5 * (scatter + np.swapaxes(scatter, -1, -2))
-
-
-def apply_floor(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
-    """Clip eigenvalues from below in units of each column's spread in the table: the exact constrained maximum."""
-    unit = np.sqrt(whole)
-    outer = unit[..., :, None] * unit[..., None, :]
-    within = covariance / outer
-    flat = np.diagonal(within, axis1=-2, axis2=-1) == 0  # constant columns are independent of all others
-    if flat.any():
-        within = within + floor * flat[..., None] * np.eye(len(unit))
-        covariance = within * outer
-    low = _below(within.reshape(-1, *within.shape[-2:]), (1.0 - SLACK) * floor).reshape(within.shape[:-2])
-    if not low.any():
-        return covariance
-    values, vectors = np.linalg.eigh(within[low])
-    some = int((values < floor).any(axis=0).sum())  # the smallest come first
-    lacking, narrow = np.maximum(floor - values[:, :some], 0.0), vectors[..., :some]
-    wider = narrow * np.sqrt(lacking)[:, None]  # one factor for both sides makes the product symmetric to the last bit
-    clipped = within[low] + wider @ wider.swapaxes(-1, -2)
-    moved = covariance.copy()
-    moved[low] = clipped * np.broadcast_to(outer, covariance.shape)[low]
-    return moved
-
-
-def _narrow_directions(covariance: np.ndarray, whole: np.ndarray, floor: float) -> np.ndarray:
-    """Return how many eigenvalues of each matrix are at the floor, in units of each column's spread in the table."""
-    unit = np.sqrt(whole)
-    within = (covariance / (unit[:, None] * unit)).reshape(-1, *covariance.shape[-2:])
-    found, low = np.zeros(len(within), dtype=np.int64), _below(within, 2.0 * floor)
-    found[low] = (np.linalg.eigvalsh(within[low]) <= floor * (1 + SLACK)).sum(axis=-1)
-    return found.reshape(covariance.shape[:-2])
-
-
-def _below(matrices: np.ndarray, least: float) -> np.ndarray:
-    """Return which matrices have an eigenvalue below `least`: a Cholesky factor decides in a tenth of the time.
-
-    The smallest diagonal entry is an upper bound of the smallest eigenvalue, which decides for a constant column.
-    """
-    low = np.diagonal(matrices, axis1=-2, axis2=-1).min(axis=-1) < least
-    low[~low] = _find_rootless(matrices[~low] - least * np.eye(matrices.shape[-1]))
-    return np.asarray(low)
-
-
-def _find_rootless(matrices: np.ndarray) -> np.ndarray:
-    """Return which matrices have no Cholesky factor, by recursive division into four if some have none."""
-    try:
-        np.linalg.cholesky(matrices)
-        return np.zeros(len(matrices), dtype=bool)
-    except np.linalg.LinAlgError:
-        if len(matrices) == 1:
-            return np.ones(1, dtype=bool)
-    return np.concatenate([_find_rootless(part) for part in np.array_split(matrices, min(4, len(matrices)))])
 
 
 def _factors(covariance: np.ndarray) -> np.ndarray:

@@ -14,9 +14,10 @@ from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, lo
 from softcount.core.lazy import betaln, psi, stdtr, stdtrit, xlog1py
 from softcount.core.special import HALF_LOG_2PI, log_rising, log_student, ndtr
 from softcount.errors import DataError
+from softcount.families import floors
 from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
 from softcount.families.density import Density
-from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
@@ -34,7 +35,7 @@ def normal_facts(tied: str | None, free: bool) -> Facts:
     shared = frozenset({"variance"} if tied in ("classes", "both") else ())
     return Facts(
         stack="reals", rows_first=True, signed=True, in_units=True, joins_numbers=free and tied is None,
-        spread_parameters=("variance",), shared_by_groups=shared, shared_by_columns=tied in ("columns", "both"),
+        spread="variance", shared_by_groups=shared, shared_by_columns=tied in ("columns", "both"),
     )  # fmt: skip
 
 
@@ -198,12 +199,6 @@ class AroundMean(Family):
         moved = np.where(present, moved, 0.0)
         return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
 
-    def deviation(self, params: Params) -> np.ndarray | float:
-        return np.sqrt(np.maximum(params[self.facts.spread_parameters[0]], SMALLEST))
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return params[self.facts.spread_parameters[0]] <= hyper["floor"] * (1 + SLACK)
-
     def proper(self, hyper: Hyper) -> Hyper:
         """Without prior rows, use one row with the column's variance, and a mean anywhere in the column."""
         whole = np.maximum(hyper["whole"], hyper["floor"])
@@ -228,8 +223,8 @@ class AroundMean(Family):
     def private(self, params: Params, setting: Setting) -> Params:
         found = {name: np.asarray(params[name], float) for name in self.chart}
         found["mean"] = (found["mean"] - setting.anchor) * setting.scale
-        for name in self.facts.spread_parameters:
-            found[name] = found[name] * setting.scale**2
+        spread = self.facts.spread
+        found[spread] = found[spread] * setting.scale**2
         return found
 
 
@@ -361,11 +356,7 @@ class Normal(AroundMean, Struct, frozen=True):
     def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         squares, rows = self._pool(squares), self._pool(rows)
         raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
-        return self._clip_variance(raw, hyper)
-
-    def _clip_variance(self, variance: np.ndarray, hyper: Hyper) -> np.ndarray:
-        variance = np.maximum(variance, np.max(hyper["floor"]) if self.facts.shared_by_columns else hyper["floor"])
-        return np.where(hyper["known"] > 0, hyper["known"], variance)
+        return floors.clip_spread(self, raw, hyper)
 
     def density(self, params: Params, setting: Setting) -> Density:
         return (NormalPredictive if "freedom" in params else NormalDensity)(self, params, setting)
@@ -385,22 +376,6 @@ class Normal(AroundMean, Struct, frozen=True):
             off = rows * (mean - fixed["mean"]) ** 2 + kappa * (fixed["mean"] - hyper["mu"]) ** 2
             params["variance"] = self._variance(squares + off + nu * hyper["s2"], rows + nu, hyper)
         return params
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"variance": self._clip_variance(params["variance"], hyper)}
-
-    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
-        free = ~(hyper["known"] > 0) & (hyper["whole"] > hyper["floor"] * (1 + SLACK))
-        return self.degenerate(params, hyper) & free
-
-    def rows_needed(self, setting: Setting) -> float:
-        return 2.0 if self.variance is None and not self.facts.shared_by_groups else 0.0
-
-    def spread_around(self, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
-        """Return the variance of the whole table in every group, averaged over columns that share it."""
-        whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
-        private = {"mean": np.zeros(groups), "variance": np.broadcast_to(whole[0], groups)} | fixed
-        return {"variance": self.public(private, setting)["variance"]}
 
     def _pool(self, parts: np.ndarray) -> np.ndarray:
         """Sum over the groups and columns that share a variance, repeated at each of them."""

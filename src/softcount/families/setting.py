@@ -133,8 +133,12 @@ class Facts(Struct, frozen=True):
     """Whether it learns from labelled rows only, and not from expected counts."""
     joins_numbers: bool = False
     """Whether it can depend linearly on other numeric columns of a network, and they on it."""
-    spread_parameters: tuple[str, ...] = ()
-    """Parameters that have a floor."""
+    spread: str = ""
+    """Parameter that is limited, so that no density grows without bound (`floors`)."""
+    isotropic: bool = False
+    """Whether all columns of a block have one variance."""
+    bounds: Mapping[str, tuple[float, float]] = {}
+    """Parameters that lie between two numbers."""
 
     @property
     def races(self) -> bool:

@@ -170,8 +170,7 @@ class Spiked(Family, Struct, frozen=True):
     @property
     def facts(self) -> Facts:  # type: ignore[override]
         raced = self.inner.kind.logged and self.inner.facts.has_products
-        spread = self.inner.facts.spread_parameters
-        return Facts(has_products=False, raced=raced, signed=True, spread_parameters=spread)
+        return Facts(has_products=False, raced=raced, signed=True, spread=self.inner.facts.spread)
 
     @property
     def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
@@ -227,18 +226,6 @@ class Spiked(Family, Struct, frozen=True):
         rest = stats[..., 1:]
         params = self.inner.held(rest, hyper, how, inner) if inner else self.inner.estimate(rest, hyper, how)
         return {"spike": fixed.get("spike", np.asarray(shares[..., 0]))} | params
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | self.inner.within(params, hyper)
-
-    def deviation(self, params: Params) -> np.ndarray | float:
-        return self.inner.deviation(params)
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return self.inner.degenerate(params, hyper)
-
-    def at_floor(self, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
-        return self.inner.at_floor(params, hyper, stats[..., 1:])
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         return self.inner.log_spread(stats[..., 1:], hyper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,15 @@ FAR = 50.0
 """If the mean is this many deviations above zero, the tails do not reach below zero."""
 START = 4.0
 """Initial freedom."""
+
+
+@cache
+def _facts(freedom: float | None) -> Facts:
+    ends = (LOWEST, HIGHEST) if freedom is None else (float(freedom), float(freedom))
+    return Facts(
+        exact=False, mergeable=False, has_products=False, rows_first=True, signed=True, hidden="have hidden weights",
+        spread="spread", bounds={"freedom": ends},
+    )  # fmt: skip
 
 
 @register
@@ -69,15 +79,11 @@ class Student(normal.AroundMean, Struct, frozen=True):
     name = "student"
     _density = normal.StudentDensity
     _n_features = 5
-    facts = Facts(
-        exact=False,
-        mergeable=False,
-        has_products=False,
-        rows_first=True,
-        signed=True,
-        hidden="have hidden weights",
-        spread_parameters=("spread",),
-    )
+
+    @property
+    def facts(self) -> Facts:  # type: ignore[override]
+        return _facts(self.freedom)
+
     chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "spread": "log", "freedom": "log"}
 
     def __post_init__(self) -> None:
@@ -172,12 +178,6 @@ class Student(normal.AroundMean, Struct, frozen=True):
         else:
             freedom = np.full(rows.shape, float(self.freedom))
         return {"mean": middle, "spread": np.maximum(spread, hyper["floor"]), "freedom": freedom} | fixed
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        freedom = np.clip(params["freedom"], LOWEST, HIGHEST)
-        if self.freedom is not None:
-            freedom = np.full(freedom.shape, float(self.freedom))
-        return params | {"spread": np.maximum(params["spread"], hyper["floor"]), "freedom": freedom}
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """Return the log-likelihood with the hidden weights, whose distribution is gamma of shape freedom / 2."""

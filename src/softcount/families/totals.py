@@ -17,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
 from softcount.families.density import Density
 from softcount.families.learning import product
-from softcount.families.setting import SLACK, SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
 from softcount.priors import Beta, Gamma
 from softcount.table.schema import Key, Kind
 
@@ -218,7 +218,7 @@ class Exponential(Totals, Struct, frozen=True):
     name = "exponential"
     _density = ExponentialDensity
     chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
-    facts = Facts(rows_first=True, signed=True, spread_parameters=("rate",))
+    facts = Facts(rows_first=True, signed=True, spread="rate")
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)
@@ -246,13 +246,7 @@ class Exponential(Totals, Struct, frozen=True):
         return found | {"top": 1.0 / (found["whole"] * np.maximum(np.sqrt(setting.floor), SHORTEST))}
 
     def fitted(self, rows: np.ndarray, total: np.ndarray, hyper: Hyper) -> Params:
-        return self.within({"rate": rows / np.maximum(total, SMALLEST)}, hyper)
-
-    def within(self, params: Params, hyper: Hyper) -> Params:
-        return params | {"rate": np.minimum(params["rate"], hyper["top"])}
-
-    def degenerate(self, params: Params, hyper: Hyper) -> np.ndarray:
-        return np.asarray(params["rate"] >= hyper["top"] * (1 - SLACK))
+        return {"rate": np.minimum(rows / np.maximum(total, SMALLEST), hyper["top"])}
 
     def natural(self, params: Params) -> np.ndarray:
         return np.stack([np.log(params["rate"]), -params["rate"]], axis=-1)

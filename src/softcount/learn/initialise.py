@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
-from softcount.families import FAMILIES, Family, Hyper
+from softcount.families import FAMILIES, Family, Hyper, floors
 from softcount.families import Params as Own
 from softcount.families.setting import fixed_numbers, held_numbers
 from softcount.learn.checkpoints import Checkpoint
@@ -478,7 +478,7 @@ def perturb(family: Family, params: Own, which: np.ndarray, rng: np.random.Gener
     for name, line in reversed(list(family.chart.items())):
         old = params[name]
         if line == "plain":
-            new = old + 0.1 * family.deviation(params) * rng.standard_normal(old.shape)
+            new = old + 0.1 * floors.deviation(family, params) * rng.standard_normal(old.shape)
         elif line in ("share", "shares"):
             shares = old * np.exp(0.1 * rng.standard_normal(old.shape))
             kept = old.sum(axis=-1, keepdims=True) / np.maximum(shares.sum(axis=-1, keepdims=True), 1e-300)
@@ -582,7 +582,8 @@ def params_around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], 
             if key is not ROOT:
                 leaf, fixed = model.nodes[key], imagined.fixed.get(key, {})
                 hypers = [imagined.hypers[x.key] for x in _sharing(model, leaf)]
-                named[key] = leaf.family.spread_around(hypers, leaf.setting, model.groups, fixed) | dict(given[key])
+                spread = floors.spread_of_table(leaf.family, hypers, leaf.setting, model.groups, fixed)
+                named[key] = spread | dict(given[key])
         return given_params(model, named)
 
     return make

@@ -119,7 +119,7 @@ def refuse_more_named(named: Sequence[Any] | None, groups: int, what: str) -> No
 
 def all_rounded(model: Any) -> bool:
     """Return whether every column with a width is rounded."""
-    return all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread_parameters)
+    return all(leaf.setting.rounded for leaf in model.leaves if leaf.family.facts.spread)
 
 
 def _drop_empty(task: Task, params: Params, gone: np.ndarray, found: SearchResult, notes: list[str]) -> Learned:
@@ -244,9 +244,7 @@ class Task(Struct, frozen=True, eq=False):
         # seeds are moved by it first. Of nine searches for ten such classes of handwritten digits, seven reached the
         # best optimum then, four without.
         init = self.starts.init
-        alike = [
-            leaf.family.facts.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread_parameters
-        ]
+        alike = [leaf.family.facts.shared_by_columns for leaf in self.model.leaves if leaf.family.facts.spread]
         moved = init == "k-means++" and any(alike) and all(alike) and len(rngs) == self.starts.n_init
         members = initialise.draw_memberships(rows, self.model.groups, "k-means" if moved else init, rngs)
         params = many.estimate(many.counted(members))

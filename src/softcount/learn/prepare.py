@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from softcount.core.counts import ROOT, Counts
 from softcount.core.special import least_share
 from softcount.errors import DataError
-from softcount.families import How
+from softcount.families import How, floors
 from softcount.learn.initialise import Measures, Sketch, sketch_rows
 from softcount.learn.record import Plan, count_cells, retry_wider
 from softcount.models.base import ClassModel, tally_equally
@@ -61,7 +61,8 @@ def starved(model: ClassModel, rows: np.ndarray, how: str) -> np.ndarray:
     """Which groups have fewer rows than their widths need under `ml`; with a prior, none."""
     if how != "ml":
         return np.zeros(rows.shape, dtype=bool)
-    return np.asarray(rows < max([leaf.family.rows_needed(leaf.setting) for leaf in model.leaves], default=0.0) - SLACK)
+    needed = max([floors.rows_needed(leaf.family, leaf.setting) for leaf in model.leaves], default=0.0)
+    return np.asarray(rows < needed - SLACK)
 
 
 def sizes(counts: Counts) -> np.ndarray:

@@ -14,7 +14,7 @@ from softcount.core.counts import ROOT, Counts
 from softcount.core.lazy import entr
 from softcount.core.ranges import NotNegative
 from softcount.errors import DataError
-from softcount.families import How
+from softcount.families import How, floors
 from softcount.families.base import NEVER_BELOW_ONE
 from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel, CompiledStep, Model
@@ -216,7 +216,7 @@ def note_states(model: ClassModel, params: Params, imagined: Imagined, names: Se
 def note_degenerate(model: ClassModel, params: Params, imagined: Imagined) -> list[str]:
     notes = []
     for leaf in model.leaves:
-        narrow = leaf.family.degenerate(params[leaf.key], imagined.hypers[leaf.key])
+        narrow = floors.find_narrow(leaf.family, params[leaf.key], imagined.hypers[leaf.key])
         if narrow.any():
             at = ", ".join(str(g) for g in np.flatnonzero(narrow))
             what, how = f"column {leaf.key!r}", "does not vary"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from softcount.core.counts import ROOT, Counts, Single, Twofold
 from softcount.core.special import log_of
-from softcount.families import Hyper
+from softcount.families import Hyper, floors
 from softcount.families import Params as Own
 from softcount.models.base import ClassModel
 from softcount.models.coordinates import Coordinates, set_axis, shares_of
@@ -268,12 +268,12 @@ def find_spikes(
     """
     found, alike, some = np.zeros(shape, dtype=bool), np.ones(shape, dtype=bool), np.zeros(shape[1:], dtype=bool)
     for x in bundles:
-        spreads = set(x.family.facts.spread_parameters)
-        free = np.array([not spreads & set((fixed or {}).get(key, ())) for key in x.keys])
-        if x.name == ROOT or not spreads or not free.any():
+        spread = x.family.facts.spread
+        free = np.array([spread not in (fixed or {}).get(key, ()) for key in x.keys])
+        if x.name == ROOT or not spread or not free.any():
             continue
         own, hyper = params.bundles[x.name], hypers[x.name]
-        held, low = x.family.at_floor(own, hyper, stats[x.name]), x.family.degenerate(own, hyper)
+        held, low = floors.find_spikes(x.family, own, hyper, stats[x.name]), floors.find_narrow(x.family, own, hyper)
         if x.alone:
             held, low = held[:, None], low[:, None]
         coarse = np.array([node.setting.rounded for node in x.nodes])

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core.counts import ROOT
-from softcount.families import Hyper
+from softcount.families import Hyper, floors
 from softcount.families.base import Line
 from softcount.families.base import Params as Own
 from softcount.models.base import Model
@@ -113,7 +113,7 @@ class Coordinates:
         if part.line != "plain":
             return weight
         own = params.bundles[part.bundle.name]
-        deviation = np.broadcast_to(part.bundle.family.deviation(own), own[part.name].shape)
+        deviation = np.broadcast_to(floors.deviation(part.bundle.family, own), own[part.name].shape)
         return np.asarray(weight / (deviation if part.free is None else deviation[:, part.free]))
 
     def params(self, vector: np.ndarray, like: Params, free: bool = False) -> Params:
@@ -127,7 +127,7 @@ class Coordinates:
             moved[part.bundle.name][part.name] = part.put(value, moved[part.bundle.name][part.name])
         for x in self.model.nodes.bundles:
             hyper = self.imagined.of(x) if self.hypers is None else self.hypers[x.name]
-            moved[x.name] = x.family.within(moved[x.name], hyper)
+            moved[x.name] = floors.clip(x.family, moved[x.name], hyper)
         return self.model.nodes.held(like.replaced(moved), self.imagined)
 
     def gradient(self, vector: np.ndarray, slopes: Params) -> np.ndarray:
