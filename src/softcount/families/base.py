@@ -17,19 +17,7 @@ from softcount.errors import DataError
 from softcount.families import learning
 from softcount.families.density import NOTHING, Density
 from softcount.families.learning import product
-from softcount.families.setting import (
-    HOWS,
-    IMPOSSIBLE,
-    Facts,
-    How,
-    Hyper,
-    Labels,
-    Line,
-    NumberFacts,
-    Params,
-    Setting,
-    given_numbers,
-)
+from softcount.families.setting import HOWS, IMPOSSIBLE, Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
 from softcount.table.cell_forms import is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind
 from softcount.text.words import Reading
@@ -67,7 +55,6 @@ class Family:
     # Defaults that take more than a few lines are functions of the family.
     slope = learning.slope_by_differences
     evidence = learning.schwarz_evidence
-    given = given_numbers
 
     @property
     def title(self) -> str:
@@ -231,21 +218,13 @@ class Family:
         """Return a note if the prior counts exceed those of the labelled rows, or None."""
         return None
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate the parameters of every group from its statistics and the prior.
 
-        A family implements this method, or `held` if other parameters depend on those that are fixed.
+        Some may be `fixed`: parameters that depend on these are estimated as if they were certain. The caller replaces
+        the estimates of the fixed ones themselves.
         """
-        return self.held(stats, hyper, how, {})
-
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """Estimate with some parameters fixed. The others are estimated as if these were certain."""
-        free = self.estimate(stats, hyper, how)
-        return {name: free[name] for name in free if name in self.chart or name == "unseen"} | fixed
-
-    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
-        """Estimate parameters from the rows alone, without a prior, in counting units: for display, not for scoring."""
-        return self.estimate(stats, hyper, "ml")
+        raise NotImplementedError
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
         """Return the log-prior, for every group and column, without its normalising constant."""

@@ -59,7 +59,7 @@ class BinnedCounts(PointCounts):
         alpha = self.prior_rows(scalar_prior(prior, self, max(bins, 1), setting.groups), held)
         return {"alpha": alpha, "edges": edges, "place": place, "beyond": np.array(1.0 / (pooled.sum() + 2.0))}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         return self.with_cells(
             estimate_shares(_held(stats, hyper), hyper["alpha"], self.meant(how), self.name), hyper, how
         )
@@ -250,7 +250,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         finer = {"edges": edges, "place": place, "alpha": alpha, "interval": interval, "within": within}
         return coarse | finer | {"each": coarse["alpha"]}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         if "interval" not in hyper:
             return BinnedCounts.estimate(self, stats, hyper, how)
         shares = estimate_shares(_sum_intervals(_held(stats, hyper), hyper), hyper["each"], how, self.name)

@@ -16,7 +16,7 @@ from softcount.core.special import log_dirichlet_multinomial, log_of
 from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, register, scalar_prior
 from softcount.families.density import Columns, Density, Rng
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting, given_shares
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
 from softcount.table.discretise import level_groups
@@ -234,16 +234,13 @@ class Categorical(Shares, Struct, frozen=True):
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64))
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         counts, alpha = np.maximum(stats.value, 0.0), hyper["alpha"]
         shares = estimate_shares(counts, alpha, how, self.name)
         return {"probability": shares, "unseen": unseen_share(counts, alpha, how)}
 
     def observed(self, stats: np.ndarray) -> float | None:
         return float(stats.sum())
-
-    def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-        return {"probability": given_shares(self, values, setting, groups), "unseen": np.zeros(groups)}
 
     def natural(self, params: Params) -> np.ndarray:
         return log_of(params["probability"])
@@ -414,7 +411,7 @@ class Grouped(Categorical, frozen=True):
         seen = counts.sum(axis=0)
         return {"alpha": rows / size[group], "group": group.astype(np.float64), "seen": seen}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate each category: the share of its group in the class, times its share of the group in all classes."""
         member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
         alpha = hyper["alpha"] @ member

@@ -68,7 +68,8 @@ def find_spikes(family: Family, params: Params, hyper: Hyper, stats: Twofold) ->
     if "floor" in hyper and family.facts.exact:  # the rows of the table are those of the prior
         known = np.asarray(hyper.get("known", 0.0)) > 0
         return np.asarray(narrow & ~known & (hyper["whole"] > hyper["floor"] * (1 + SLACK)))
-    return narrow & ~find_narrow(family, family.estimate(stats.sum(0).spread(0), hyper, "ml"), hyper)
+    whole = family.estimate(stats.sum(0).spread(0), hyper, "ml")
+    return np.asarray(narrow & ~find_narrow(family, whole, hyper))
 
 
 def rows_needed(family: Family, setting: Setting) -> float:

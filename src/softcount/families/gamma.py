@@ -163,18 +163,18 @@ class Gamma(Family, Struct, frozen=True):
             "rows": np.where(seen, scalar_prior(prior, self, groups=setting.groups), 0.0),
         }
 
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         rows, mean, apart = _moments(stats)
         mean = np.where(rows > 0, mean, hyper["centre"])
-        if "mean" in fixed:
+        if fixed and "mean" in fixed:
             apart = apart + excess(mean, fixed["mean"])
             mean = fixed["mean"]
         extra = np.zeros(rows.shape) if how == "ml" else np.broadcast_to(hyper["rows"], rows.shape)
         weight = rows + extra
         spare = (rows * apart + extra * hyper["apart"]) / np.where(weight > 0, weight, 1.0)
         spare = np.where(weight > 0, spare, hyper["apart"])
-        return {"mean": mean, "shape": np.minimum(shape_of(spare), hyper["top"])} | fixed
+        return {"mean": mean, "shape": np.minimum(shape_of(spare), hyper["top"])}
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, mean, apart = _moments(stats)

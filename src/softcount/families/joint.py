@@ -146,7 +146,7 @@ class Joint(Categorical, frozen=True):
         partial[inside] = 0.0
         return IncompleteRows(whole, partial, hyper["alpha"], how, len(self.shape))
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         rows = self._rows(stats, hyper, how)
         plain = not rows.partial.any()
         shares = estimate_shares(rows.complete, hyper["alpha"], how, self.name) if plain else rows.shares()

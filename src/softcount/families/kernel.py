@@ -132,7 +132,7 @@ class Kernel(PointCounts, Struct, frozen=True):
         rule = "silverman" if self.bandwidth == AUTO else self.bandwidth
         return max(bandwidth_of(rule, own, named_kernel(self.kernel)), least)
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate the shares of the cells. `map` and `mean` are the same; `ml` has no prior rows."""
         counts, edges = np.maximum(stats.value, 0.0), hyper["edges"]
         widths = self._widths(steady(stats.value), hyper)

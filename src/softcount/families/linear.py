@@ -118,7 +118,7 @@ class Linear(Family, Struct, frozen=True):
         floor = np.array(max(setting.floor * whole[0], finest[0]))
         return {"centre": middle, "whole": whole, "floor": floor, "nu": np.array(extra)}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         rows, mean, scatter = block_moments(stats)
         nu = _prior_rows(hyper, how)
         slopes, squares, _ = _best_line(scatter, hyper["whole"], nu)

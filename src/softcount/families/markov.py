@@ -182,7 +182,7 @@ class Markov(Bags, Shares, Struct, frozen=True):
         steps = self._shape(len(setting.levels))[1]
         return {"alpha": np.full(len(setting.levels), scalar_prior(prior, self, max(steps, 1), setting.groups))}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         counts, alpha = self.tally(stats), self._blocks(hyper["alpha"])
         length = usual_lengths(np.maximum(stats.value[:, 0], 0.0), counts.sum(axis=(1, 2)))
         more = {"alpha": counts + alpha} if how == "predictive" else {}

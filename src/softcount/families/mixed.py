@@ -415,14 +415,16 @@ class Mixed(Family, Struct, frozen=True):
         spread = normal["s2"] * (WITHIN if self._parts > 1 else 1.0)
         return normal | {"s2": spread, "alpha": np.full(self._parts, plain)}
 
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         plugged: How = "mean" if how == "predictive" else how
         rows, inner = self._split(stats)
-        around = {name: value if self.block else value[..., None] for name, value in fixed.items() if name != "share"}
-        normals = NORMAL.held(inner, hyper, plugged, around)
+        around = (
+            {"mean": fixed["mean"] if self.block else fixed["mean"][..., None]} if fixed and "mean" in fixed else None
+        )
+        normals = NORMAL.estimate(inner, hyper, plugged, around)
         share = estimate_shares(rows.value, hyper["alpha"], plugged, self.name)
-        return self._narrow({"share": fixed.get("share", share)} | normals)
+        return self._narrow({"share": share} | normals)
 
     def completed(self, stats: Twofold, params: Params) -> float:
         rows, inner = self._split(stats)

@@ -96,7 +96,7 @@ class Multinomial(Shares, Struct, frozen=True):
         counts = np.where(np.isnan(column), 0.0, column)
         return np.asarray(gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1))
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         counts = np.maximum(stats.value, 0.0)
         params = {"probability": estimate_shares(counts, hyper["alpha"], how, self.name)}
         if how == "predictive":
@@ -246,7 +246,7 @@ class Binomial(Family, Struct, frozen=True):
         failures, successes = self.features(column, Setting()).T
         return np.asarray(gammaln(failures + successes + 1) - gammaln(failures + 1) - gammaln(successes + 1))
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         counts = np.maximum(stats.value, 0.0)
         params = {"probability": estimate_shares(counts, hyper["alpha"], how, self.name)[..., 1]}
         if how == "predictive":

@@ -283,13 +283,15 @@ class Multinormal(Family, Struct, frozen=True):
             scatter0 = nu * unit[:, None] * alike * unit
         return hyper | {"mu": middle, "kappa": np.array(0.0), "nu": np.array(nu), "scatter": scatter0}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         rows, mean, scatter = block_moments(stats)
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
         weight = rows + kappa
         pull = np.where(weight > 0, kappa / np.where(weight > 0, weight, 1.0), 0.0)
         off = mean - hyper["mu"]
-        if how != "ml":
+        if fixed and "mean" in fixed:
+            scatter = _around(fixed["mean"], stats, hyper, how)
+        elif how != "ml":
             scatter = scatter + hyper["scatter"] + products(pull * rows, off)
         mean = np.where(weight[..., None] > 0, mean - pull[..., None] * off, hyper["centre"])
         covariance = self._estimate_covariance(scatter, rows + nu, hyper)
@@ -299,14 +301,6 @@ class Multinormal(Family, Struct, frozen=True):
             params["freedom"] = np.maximum(known - mean.shape[-1] + 1, 1.0)
             wider = np.maximum(known, 1.0) / params["freedom"]
             params["spread"] = wider * (1.0 + 1.0 / normal.known_rows(weight))
-        return params
-
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """Estimate with the mean fixed: the covariance is then around that mean."""
-        params = Family.held(self, stats, hyper, how, fixed)
-        if "mean" in fixed and "covariance" not in fixed:
-            rows = block_moments(stats)[0] + (0.0 if how == "ml" else hyper["nu"])
-            params["covariance"] = self._estimate_covariance(_around(fixed["mean"], stats, hyper, how), rows, hyper)
         return params
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:

@@ -335,47 +335,31 @@ class Normal(AroundMean, Struct, frozen=True):
         extra = np.where(rows > 0, scalar_prior(prior, self, groups=setting.groups), 0.0)
         return hyper | {"mu": mean, "kappa": np.zeros(mean.shape), "nu": extra, "s2": spread}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         rows, mean, squares = moments(stats)
         plain = how == "ml"
         kappa, nu = (0.0, 0.0) if plain else (hyper["kappa"], hyper["nu"])
         weight = rows + kappa
         pull = np.where(weight > 0, kappa / np.where(weight > 0, weight, 1.0), 0.0)
-        squares = squares + pull * rows * (mean - hyper["mu"]) ** 2 + nu * hyper["s2"]
+        if fixed and "mean" in fixed:
+            off = rows * (mean - fixed["mean"]) ** 2 + kappa * (fixed["mean"] - hyper["mu"]) ** 2
+        else:
+            off = pull * rows * (mean - hyper["mu"]) ** 2
+        squares = squares + off + nu * hyper["s2"]
         mean = np.where(weight > 0, mean + pull * (hyper["mu"] - mean), hyper["centre"])
-        variance = self._variance(squares, rows + nu, hyper)
+        squares, worth = self._pool(squares), self._pool(rows + nu)
+        raw = np.where(worth > 0, squares / np.where(worth > 0, worth, 1.0), hyper["whole"])
+        variance = floors.clip_spread(self, raw, hyper)
         params = {"mean": mean, "variance": variance}
         if how == "predictive":
             # The rows of the posterior are the degrees of freedom, whatever the prior; a known variance has infinitely
             # many.
-            freedom = self._pool(rows + nu)
-            params["freedom"] = np.where(hyper["known"] > 0, np.inf, np.where(freedom > 0, freedom, 1.0))
+            params["freedom"] = np.where(hyper["known"] > 0, np.inf, np.where(worth > 0, worth, 1.0))
             params["spread"] = variance * (1.0 + 1.0 / known_rows(weight))
         return params
 
-    def _variance(self, squares: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
-        squares, rows = self._pool(squares), self._pool(rows)
-        raw = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
-        return floors.clip_spread(self, raw, hyper)
-
     def density(self, params: Params, setting: Setting) -> Density:
         return (NormalPredictive if "freedom" in params else NormalDensity)(self, params, setting)
-
-    def of_rows(self, stats: Twofold, hyper: Hyper) -> Params:
-        """Estimate from the rows alone: without a floor, and without a known or shared variance."""
-        rows, mean, squares = moments(stats)
-        variance = np.where(rows > 0, squares / np.where(rows > 0, rows, 1.0), hyper["whole"])
-        return {"mean": np.where(rows > 0, mean, hyper["centre"]), "variance": variance}
-
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        """Estimate with the mean fixed: the variance is then around that mean."""
-        params = Family.held(self, stats, hyper, how, fixed)
-        if "mean" in fixed and "variance" not in fixed:
-            rows, mean, squares = moments(stats)
-            kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
-            off = rows * (mean - fixed["mean"]) ** 2 + kappa * (fixed["mean"] - hyper["mu"]) ** 2
-            params["variance"] = self._variance(squares + off + nu * hyper["s2"], rows + nu, hyper)
-        return params
 
     def _pool(self, parts: np.ndarray) -> np.ndarray:
         """Sum over the groups and columns that share a variance, repeated at each of them."""

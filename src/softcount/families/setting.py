@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.table.cell_forms import CellForm
-from softcount.table.schema import Key
+from softcount.table.schema import Key, Kind
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
@@ -190,9 +190,16 @@ def average_prior(hyper: Hyper) -> Hyper:
     return hyper | {"alpha": alpha.mean(axis=0)} if alpha.ndim > 1 else hyper
 
 
-def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-    """Return private initial parameters, given by a user in the shape of `params_`."""
+def initial_params(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
+    """Return private initial parameters, given by a user in the shape of `params_`.
+
+    Words have a probability each, in the order of the vocabulary; the lengths of documents stay open.
+    """
     key = setting.key
+    if family.kind.coded:
+        return {"probability": given_shares(values, setting, groups), "unseen": np.zeros(groups)}
+    if family.kind is Kind.TEXT:
+        values = {"probability": values.get("probability", [])}
     if family.facts.counts_points:
         raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
     try:
@@ -205,10 +212,13 @@ def given_numbers(family: Family, values: Mapping[Any, Any], setting: Setting, g
             raise DataError(f"init: column {key!r} needs {name} of each of {groups} groups, as finite numbers.")
     if wrong:
         raise DataError(f"init: column {key!r} makes no sense: {wrong}.")
+    if family.kind is Kind.TEXT and params["probability"].shape != (groups, len(setting.levels)):
+        words = len(setting.levels)
+        raise DataError(f"init: column {key!r} needs a probability of each of its {words:,} words in each group.")
     return params
 
 
-def given_shares(family: Family, values: Mapping[Any, Any], setting: Setting, groups: int) -> np.ndarray:
+def given_shares(values: Mapping[Any, Any], setting: Setting, groups: int) -> np.ndarray:
     """Return the initial (groups x categories) shares, given as a table or by category."""
     if "probability" in values and "probability" not in setting.levels:
         table = np.asarray(values["probability"], dtype=float)

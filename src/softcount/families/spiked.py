@@ -219,13 +219,10 @@ class Spiked(Family, Struct, frozen=True):
         inner = self.inner.hyper(prior, stats[..., 1:], self._within(setting))
         return inner | {"at_spike": np.full(stats.shape[1:-1], plain)}
 
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        inner = {name: value for name, value in fixed.items() if name != "spike"}
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         alpha = np.broadcast_to(np.asarray(hyper["at_spike"])[..., None], (*stats.shape[1:-1], 2))
         shares = estimate_shares(stats.value[..., :2], alpha, how, self.name)
-        rest = stats[..., 1:]
-        params = self.inner.held(rest, hyper, how, inner) if inner else self.inner.estimate(rest, hyper, how)
-        return {"spike": fixed.get("spike", np.asarray(shares[..., 0]))} | params
+        return {"spike": np.asarray(shares[..., 0])} | self.inner.estimate(stats[..., 1:], hyper, how, fixed)
 
     def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
         return self.inner.log_spread(stats[..., 1:], hyper)

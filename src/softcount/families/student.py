@@ -161,13 +161,13 @@ class Student(normal.AroundMean, Struct, frozen=True):
         whole_rows = stack([rows, middle * rows, (middle * middle + Twofold.of(whole)) * rows], axis=-1)
         return normal.Normal().hyper(prior, whole_rows.spread(0), setting)
 
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         rows, logs, mass, mean, squares = _sums(stats)
         kappa, nu = (0.0, 0.0) if how == "ml" else (hyper["kappa"], hyper["nu"])
         weight = mass + kappa
         middle = (mass * mean + kappa * hyper["mu"]) / np.where(weight > 0, weight, 1.0)
-        middle = fixed.get("mean", np.where(weight > 0, middle, hyper["centre"]))
+        middle = (fixed or {}).get("mean", np.where(weight > 0, middle, hyper["centre"]))
         squares = squares + mass * (mean - middle) ** 2 + kappa * (hyper["mu"] - middle) ** 2 + nu * hyper["s2"]
         worth = rows + nu
         spread = np.where(worth > 0, squares / np.where(worth > 0, worth, 1.0), hyper["whole"])
@@ -177,7 +177,7 @@ class Student(normal.AroundMean, Struct, frozen=True):
             freedom = np.clip(2.0 * shape_of(spare), LOWEST, HIGHEST)
         else:
             freedom = np.full(rows.shape, float(self.freedom))
-        return {"mean": middle, "spread": np.maximum(spread, hyper["floor"]), "freedom": freedom} | fixed
+        return {"mean": middle, "spread": np.maximum(spread, hyper["floor"]), "freedom": freedom}
 
     def completed(self, stats: Twofold, params: Params) -> float:
         """Return the log-likelihood with the hidden weights, whose distribution is gamma of shape freedom / 2."""

@@ -50,7 +50,7 @@ class MultinomialWords(Shares):
         """Return the prior parameters for `prior`."""
         return {"alpha": concentration(prior, family, setting, words) if words else np.zeros(0)}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         documents, words = _split(stats)
         more = {"alpha": words + hyper["alpha"]} if how == "predictive" else {}
         lengths = usual_lengths(documents, words.sum(axis=-1))  # before the counts become shares
@@ -94,7 +94,7 @@ class BernoulliWords(MultinomialWords):
             pair = (scalar_prior(prior, family, 2, setting.groups),) * 2
         return {"alpha": np.full(words, pair[0], np.float64), "beta": np.full(words, pair[1], np.float64)}
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate the share of each word. The posterior mean is also the predictive share."""
         documents, words = _split(stats)
         with_it, without = _imagined_pair(hyper, how)
@@ -154,7 +154,7 @@ class BernoulliWords(MultinomialWords):
 class ComplementWords(MultinomialWords):
     """Complement: a word is evidence for a class if it is rare in all other classes together."""
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate the shares of words in each class (`probability`) and in all others together (`others`)."""
         if how == "predictive":
             raise DataError(
@@ -425,9 +425,6 @@ class Bags(Family):
     def features(self, column: Any, setting: Setting) -> Any:
         return column
 
-    def held(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params) -> Params:
-        return self.estimate(stats, hyper, "mean" if how == "predictive" else how) | fixed
-
     def width(self, setting: Setting) -> int:
         return 1 + len(setting.levels)
 
@@ -598,15 +595,6 @@ class Text(Bags, Struct, frozen=True):
                 whole[:, places] = value
                 part[name] = whole
         return part, seen
-
-    def given(self, values: Mapping[Any, Any], setting: Setting, groups: int) -> Params:
-        """Return initial probabilities of every word, in the order of the vocabulary; document lengths stay open."""
-        params = Family.given(self, {"probability": values.get("probability", [])}, setting, groups)
-        words = len(setting.levels)
-        if params["probability"].shape != (groups, words):
-            key = setting.keys[0]
-            raise DataError(f"init: column {key!r} needs a probability of each of its {words:,} words in each group.")
-        return params
 
     def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
         """Return a note if the prior counts of words exceed those of the labelled documents: EM then learns less.

@@ -115,7 +115,7 @@ class Totals(Family):
         less = np.multiply.outer(hyper["explicit"], self.beyond_mode) if how == "map" else 0.0
         return np.zeros_like(more) if how == "ml" else more - less
 
-    def estimate(self, stats: Twofold, hyper: Hyper, how: How) -> Params:
+    def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         whole = stats.value + self._prior_stats(hyper, how)
         rows, total = whole[..., 0], whole[..., 1]
         few = how == "map" and bool((rows < 0).any())  # otherwise rounding errors of subtracted rows

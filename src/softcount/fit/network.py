@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from softcount.core.counts import Counts, Twofold
 from softcount.errors import DataError
 from softcount.evaluate.scores import Evaluation, cross_validate_refits
+from softcount.families.setting import initial_params
 from softcount.files.bif import read_network
 from softcount.fit import reread
 from softcount.fitted.fitted import fitted_table
@@ -288,7 +289,7 @@ def _start_from_tables(model: Net, imagined: Imagined, init: Mapping[Key, Any]) 
             if levels is None:
                 raise DataError(f"init: {key!r} is a number; give its parameters by name.")
             given = dict(zip(levels, _check_table(node, given, "init").T, strict=True))
-        named[key] = node.family.given(given, node.setting, node.setting.groups)
+        named[key] = initial_params(node.family, given, node.setting, node.setting.groups)
     return model.nodes.params(named)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from softcount.core.counts import ROOT, Counts
+from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
-from softcount.families import Family
+from softcount.families import Family, Hyper, Params
 from softcount.families.density import Density, patterns
 from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import characteristic_lines
@@ -210,9 +210,18 @@ def _describe_leaf(
         return ask(leaf.density(estimates))
     stats, family = counts.arrays[leaf.key], leaf.family
     hyper = fitted.imagined.hypers[leaf.key]
-    alone = family.of_rows(stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
+    alone = _estimate_rows(family, stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
     found = ask(family.density(alone, leaf.setting))
     return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, found, strict=True)]
+
+
+def _estimate_rows(family: Family, stats: Twofold, hyper: Hyper) -> Params:
+    """Estimate from the rows alone: without a prior and, for a variance, without a floor, a known or a shared value."""
+    if not family.facts.in_units:
+        return family.estimate(stats, hyper, "ml")
+    free = hyper | {name: np.zeros_like(hyper[name]) for name in ("floor", "known")}
+    each = [family.estimate(stats[group : group + 1], free, "ml") for group in range(len(stats.hi))]
+    return {name: np.concatenate([part[name] for part in each]) for name in each[0]}
 
 
 def make_cards(fitted: Fitted, parameters: bool = False) -> list[Card]:

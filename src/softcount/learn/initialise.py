@@ -16,7 +16,7 @@ from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Family, Hyper, floors
 from softcount.families import Params as Own
-from softcount.families.setting import fixed_numbers, held_numbers
+from softcount.families.setting import fixed_numbers, held_numbers, initial_params
 from softcount.learn.checkpoints import Checkpoint
 from softcount.learn.record import Plan
 from softcount.models.base import ClassModel
@@ -569,7 +569,7 @@ def given_params(model: ClassModel, given: Mapping[Any, Any]) -> Params:
             raise DataError(
                 f"init has no parameters for column {leaf.key!r}. Give every column, or leave it out of the table."
             )
-        leaves[leaf.key] = leaf.family.given(dict(given[leaf.key]), leaf.setting, groups)
+        leaves[leaf.key] = initial_params(leaf.family, dict(given[leaf.key]), leaf.setting, groups)
     return model.params(shares, leaves)
 
 

@@ -264,15 +264,19 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
             raise error if bundle.name == ROOT else DataError(f"column {bundle.name!r}, {error}") from None
 
     def _estimate_partly_fixed(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
-        """Estimate nodes with fixed parameters: together if the same parameters are fixed in all nodes."""
+        """Estimate nodes with fixed parameters: together if the same parameters are fixed in all nodes.
+
+        Under `predictive` they are plugged in: with fixed parameters there is no closed form.
+        """
         fixed, how = [imagined.fixed.get(key, {}) for key in bundle.keys], imagined.how_of(bundle)
+        plugged: How = "mean" if how == "predictive" else how
         if all(part.keys() == fixed[0].keys() for part in fixed):
-            return bundle.family.held(stats, imagined.of(bundle), how, bundle.together(fixed))
+            together = bundle.together(fixed)
+            return bundle.family.estimate(stats, imagined.of(bundle), plugged, together) | together
         parts = []
         for place, (node, held) in enumerate(zip(bundle.nodes, fixed, strict=True)):
             hyper, own = imagined.hypers[node.key], stats[:, place]
-            one = bundle.family.held(own, hyper, how, held) if held else bundle.family.estimate(own, hyper, how)
-            parts.append(one)
+            parts.append(bundle.family.estimate(own, hyper, plugged if held else how, held) | held)
         return bundle.together(parts, set.intersection(*(set(part) for part in parts)))
 
     def held(self, params: Params, imagined: Imagined) -> Params:
