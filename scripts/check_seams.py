@@ -63,7 +63,11 @@ def offences(nodes: list[ast.AST], classes: set[str]) -> Iterator[tuple[int, str
 
 
 def _examined(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and is_family(node.value) and node.attr in EXAMINED
+    """Whether an expression is a fact about what a family is: `family.name`, `leaf.family.facts.kind`."""
+    if not isinstance(node, ast.Attribute) or node.attr not in EXAMINED:
+        return False
+    of = node.value
+    return is_family(of) or (isinstance(of, ast.Attribute) and of.attr == "facts" and is_family(of.value))
 
 
 def _names(node: ast.expr) -> set[str]:

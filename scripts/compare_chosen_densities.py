@@ -20,7 +20,7 @@ from scipy.special import stdtr
 
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Mixed
-from softcount.families.setting import facts_of_numbers
+from softcount.families.candidates import facts_of_numbers
 from softcount.fit.classes import ClassRequest
 from softcount.learn.density_choice import Contest, choose_families, sample_rows
 from softcount.learn.record import Plan
@@ -106,7 +106,7 @@ def declared_as(name: str, table: Any, runner: Any) -> tuple[Any, Declared]:
     table = table.chosen({key: (entry.plan, "") for key, entry in found.items() if entry.plan is not None})
     families = {key: entry.trial.node.family for key, entry in found.items()}
     floors = {key: entry.floor for key, entry in found.items()}
-    return table, Declared(families, {key: x.reads for key, x in families.items()}, floors=floors)
+    return table, Declared(families, {key: x.facts.reads for key, x in families.items()}, floors=floors)
 
 
 def log_density(columns: dict[str, np.ndarray], labels: np.ndarray, test: np.ndarray, name: str, runner: Any) -> float:

@@ -12,7 +12,8 @@ import pytest
 
 import softcount as sc
 from softcount.families import FAMILIES
-from softcount.families.setting import facts_of_numbers
+from softcount.families.base import family_title
+from softcount.families.candidates import candidates, facts_of_numbers
 from softcount.learn.density_choice import SAMPLE, FamilyTrial, Numbers
 from softcount.models.nodes import Node
 from softcount.table.schema import Field, Kind
@@ -44,7 +45,7 @@ def test_numbers_get_the_density_that_made_them(shape: str) -> None:
     model = chosen(column)
     (leaf,) = model.fitted_.model.leaves
     assert leaf.family.name == wanted
-    assert leaf.family.title in model.fitted_.schema["x"].why
+    assert family_title(leaf.family) in model.fitted_.schema["x"].why
 
 
 @pytest.mark.parametrize("shape", [name for name, (column, _) in SHAPES.items() if column.min() >= 0])
@@ -150,8 +151,8 @@ def _node(name: str, column: np.ndarray) -> Node:
     from softcount.table.schema import CountedPoints, anchor_of, log_anchor_of
 
     family = FAMILIES[name]()
-    anchor = log_anchor_of(column) if family.kind.logged else anchor_of(column)
-    spec = Field("x", Kind(str(family.reads)), "", anchor=anchor.at, scale=anchor.scale)
+    anchor = log_anchor_of(column) if family.facts.kind.logged else anchor_of(column)
+    spec = Field("x", Kind(str(family.facts.reads)), "", anchor=anchor.at, scale=anchor.scale)
     spec = replace(spec, points=CountedPoints.of([column]))
     return Node("x", ("x",), *family.set_up("x", [spec], 2, 1e-24))
 
@@ -159,7 +160,7 @@ def _node(name: str, column: np.ndarray) -> Node:
 def test_every_candidate_can_hold_the_numbers_it_is_for() -> None:
     for column in (np.array([0.0, 0.0, 1.0, 4.0] * 40), np.array([-1.0, 2.5, 3.0, 2.5] * 40), np.arange(1.0, 200.0)):
         facts = facts_of_numbers(column, np.ones(len(column)), 80.0)
-        found = [family for kind in FAMILIES.values() for family in kind.candidates(facts)]
+        found = [family for kind in candidates(facts) for family in kind]
         assert {"normal", "histogram", "kde", "mixed"} <= {family.name for family in found}
         for family in found:
             family.check(column, "x", 0)

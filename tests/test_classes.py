@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::softcount.errors.DataWarning")
 
 def whole_rows(example: Example) -> list[Any]:
     """The example's rows, without those in which a block has holes: EM would complete them class by class."""
-    rows = [row for row in example.values if None not in row or not example.family.block]
+    rows = [row for row in example.values if None not in row or not example.family.facts.block]
     return rows * 2
 
 
@@ -45,7 +45,7 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
     if family.name == "markov":  # one step: a context as often as it is there, and what follows it
         cells = np.ndindex(group["probability"].shape)
         return math.fsum(group["often"][at[0]] * group["probability"][at] * of(at) for at in cells)
-    if family.kind.coded or one_by_one(example):
+    if family.facts.kind.coded or one_by_one(example):
         return math.fsum(p * of(level) for level, p in zip(levels, group["probability"], strict=True) if p > 0)
     if family.name == "binomial":
         p = float(group["probability"])
@@ -67,7 +67,7 @@ def expectation(example: Example, model: Any, key: Any, group: dict[str, Any], o
 def integral(family: Any, group: dict[str, Any], of: Any) -> float:
     """The average of `of(cell)` under one group of a family that SciPy has too."""
     known = reference(family.name, group)
-    if family.kind is Kind.COUNT:
+    if family.facts.kind is Kind.COUNT:
         points = np.arange(200)
         return float(known.pmf(points) @ of(points))
     # The trapezium rule, in the logarithm of what is positive: right to all digits, as the ends are flat.
@@ -101,14 +101,18 @@ def one_count(example: Example, cell: Any, group: dict[str, Any], levels: Any) -
         return math.log(group["probability"][cell])
     if one_by_one(example):
         return math.log(group["probability"][list(levels).index(cell)])
-    if example.family.kind.coded or example.family.facts.counts_points or example.family.name in ("binomial", "text"):
+    if (
+        example.family.facts.kind.coded
+        or example.family.facts.counts_points
+        or example.family.name in ("binomial", "text")
+    ):
         return oracle.log_density(example.family, cell, group, levels)
     if example.family.name == "spiked":
         spiked, spike = example.family, float(group["spike"])
         beside = math.log1p(-spike) + reference(spiked.of, group).logpdf(cell)
         return np.where(np.equal(cell, spiked.at), math.log(spike / spiked.rounding), beside)
     known = reference(example.family.name, group)
-    return known.logpmf(cell) if example.family.kind is Kind.COUNT else known.logpdf(cell)
+    return known.logpmf(cell) if example.family.facts.kind is Kind.COUNT else known.logpdf(cell)
 
 
 SINGLE = [x for x in EXAMPLES if x.family.facts.mergeable and x.family.name != "multinormal"]
@@ -230,7 +234,7 @@ def test_the_score_is_the_surprise_less_what_is_usual(example):
             oracle.log_joint([_leaf(example, model, key, row, g) for key in example.keys], shares[g]) for g in range(2)
         ]
         assert measured.log_density[i] == pytest.approx(oracle.log_sum(joints), rel=1e-9, abs=1e-9)
-        if one_by_one(example) or example.family.name == "binomial" or (example.family.block and None in row):
+        if one_by_one(example) or example.family.name == "binomial" or (example.family.facts.block and None in row):
             continue
         expected = oracle.posterior(joints) if example.family.facts.counted else shares
         usual = -math.fsum(share * math.log(share) for share in shares)

@@ -299,7 +299,9 @@ def test_a_spike_has_a_probability_beside_which_densities_are_nothing(known) -> 
 
 # -- families
 
-NUMERIC = [x for x in EXAMPLES if not x.family.block and x.family.kind.numeric and not x.family.kind.coded]
+NUMERIC = [
+    x for x in EXAMPLES if not x.family.facts.block and x.family.facts.kind.numeric and not x.family.facts.kind.coded
+]
 
 
 VALUES = np.tile([1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 4.0], 5)  # numbers that any family of numbers takes

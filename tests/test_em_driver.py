@@ -107,7 +107,7 @@ def test_the_chart_leads_there_and_back() -> None:
     there = chart.params(chart.vector(fitted.estimates), fitted.estimates)
     np.testing.assert_allclose(there.shares, fitted.estimates.shares, rtol=1e-13)
     for node in fitted.model.nodes:
-        for name in node.family.chart:
+        for name in node.family.facts.chart:
             np.testing.assert_allclose(there[node.key][name], fitted.estimates[node.key][name], rtol=1e-11)
 
 

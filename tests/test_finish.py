@@ -66,7 +66,7 @@ def directions(star: Any, chart: Coordinates, params: Any, rng: np.random.Genera
         leaves = {}
         for leaf in star.leaves:
             part = dict(params[leaf.key])
-            for name in leaf.family.chart:
+            for name in leaf.family.facts.chart:
                 part[name] = nudged(part[name], leaf.family, name, rng)
             leaves[leaf.key] = part
         shares = params.shares * np.exp(0.3 * rng.normal(size=params.shares.shape))
@@ -75,7 +75,7 @@ def directions(star: Any, chart: Coordinates, params: Any, rng: np.random.Genera
 
 
 def nudged(value: np.ndarray, family: Any, name: str, rng: np.random.Generator) -> np.ndarray:
-    line, tied = family.chart[name], getattr(family, "tied", None)
+    line, tied = family.facts.chart[name], getattr(family, "tied", None)
     if line == "covariance":
         mixing = np.eye(value.shape[-1]) + 0.1 * rng.normal(size=value.shape[-1:] * 2)
         if family.covariance == "diagonal":

@@ -24,6 +24,7 @@ from softcount.core.special import log_of
 from softcount.export.scoring_plan import DrawnRows, ScoringPlan, describe_columns
 from softcount.export.sql_query import as_sql
 from softcount.families import Categorical, Setting
+from softcount.families.base import family_title
 from softcount.files.model_file import save_model
 from softcount.fit import fit
 from softcount.fitted.answers import Conditioned
@@ -506,7 +507,7 @@ def test_they_are_shown_and_exported(fitted: Any, tmp_path: Path) -> None:
     save_model(fitted, tmp_path / "other.sc")
     shown = CliRunner().invoke(main, ["show", str(tmp_path / "other.sc")])
     for page in (make_report(fitted).render(".txt"), shown.output):
-        assert all(own.key in page and own.family.title in page for own in fitted.model.nodes)
+        assert all(own.key in page and family_title(own.family) in page for own in fitted.model.nodes)
     query, check = as_sql(fitted, "sqlite", "rows", [])
     assert "SELECT" in query and check.difference < 1e-12
 

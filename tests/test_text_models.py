@@ -421,4 +421,4 @@ def test_words_that_are_there_or_not_take_a_beta_prior() -> None:
 def test_stop_words_may_be_a_list_and_a_family_is_still_a_key() -> None:
     family = Text(stop_words=["the", "and"], ngrams=[1, 2])  # type: ignore[arg-type]
     assert hash(family) == hash(Text(stop_words=("and", "the"), ngrams=(1, 2)))
-    assert family.reads == Text(stop_words=("and", "the"), ngrams=(1, 2)).reads
+    assert family.facts.reads == Text(stop_words=("and", "the"), ngrams=(1, 2)).facts.reads

@@ -77,12 +77,12 @@ class Example:
     @property
     def kinds(self) -> dict[Key, Family | str]:
         said = "categorical" if self.family.facts.needs_levels else self.family
-        return {self.columns: said} if self.family.block else dict.fromkeys(self.columns, said)
+        return {self.columns: said} if self.family.facts.block else dict.fromkeys(self.columns, said)
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """The keys of `params_`: each column, or the block."""
-        return (self.columns,) if self.family.block else self.columns
+        return (self.columns,) if self.family.facts.block else self.columns
 
     @property
     def needs_values(self) -> bool:
@@ -97,7 +97,7 @@ class Example:
     @property
     def is_product(self) -> bool:
         """Whether its density can be written as features times natural parameters, in all digits or not."""
-        return self.family.facts.has_products and self.family.kind.numeric
+        return self.family.facts.has_products and self.family.facts.kind.numeric
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """An Arrow table of these rows; None is a missing cell."""
@@ -107,7 +107,7 @@ class Example:
 
     def leaf_cells(self, rows: Sequence[Row], key: Key) -> list[Any]:
         """The cells of one leaf, as the oracle wants them: values, or tuples for a block."""
-        return list(rows) if self.family.block else [row[self.columns.index(key)] for row in rows]
+        return list(rows) if self.family.facts.block else [row[self.columns.index(key)] for row in rows]
 
     def units(self) -> Any:
         """Offsets and scales of the columns."""

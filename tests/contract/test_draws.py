@@ -25,7 +25,7 @@ def test_draws_follow_the_distribution(example: Example, how: str) -> None:
         for g in range(2):
             if leaf.family.name == "markov":  # which steps a context has is in its setting
                 every = leaf.density(model.estimates).draw_columns(np.full(DRAWS // 8, g), rng)
-                drawn = transition_block(every[0], leaf.family.reads, "line")
+                drawn = transition_block(every[0], leaf.family.facts.reads, "line")
             else:
                 drawn = leaf.density(model.estimates).draw(np.full(DRAWS, g), rng)
             group = {name: value[g] for name, value in model.params[leaf.key].items()}
@@ -33,7 +33,7 @@ def test_draws_follow_the_distribution(example: Example, how: str) -> None:
 
 
 def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> None:
-    if leaf.family.kind.coded:
+    if leaf.family.facts.kind.coded:
         check_shares(np.bincount(drawn, minlength=len(leaf.setting.levels) + 1)[1:], group["probability"])
     elif leaf.family.name == "multinomial":
         check_shares(drawn.sum(axis=0), group["probability"])
@@ -46,7 +46,7 @@ def check_draws(leaf: Any, drawn: np.ndarray, group: oracle.Group, g: int) -> No
         check_shares(np.bincount(drawn[:, 0].astype(int), minlength=2), [1 - share, share])
     elif leaf.family.name == "multinormal":
         check_block(drawn, group)
-    elif leaf.family.block:
+    elif leaf.family.facts.block:
         for want in range(drawn.shape[1]):
             check_column_of_block(leaf, drawn, group, want)
     else:

@@ -42,7 +42,7 @@ def test_a_row_of_holes_has_no_features_and_scores_nothing(example: Example) -> 
         first = 1 if leaf.family.name == "joint" else 0  # the joint table's own place for rows that say nothing
         assert not dense(leaf.family.features(column, leaf.setting))[:, first:].any()
         assert not leaf.density(model.estimates).score(column).any()
-        assert not np.any(leaf.family.base(column) if not leaf.family.kind.coded else 0.0)
+        assert not np.any(leaf.family.base(column) if not leaf.family.facts.kind.coded else 0.0)
 
 
 @every_example
@@ -55,7 +55,7 @@ def test_score_matches_the_row_by_row_oracle(example: Example) -> None:
         chunk = chunk_of(model, example, rows)
         for leaf in model.model.leaves:
             column, params = model.model.column(leaf, chunk), model.params[leaf.key]
-            base = np.zeros(len(rows)) + (0.0 if leaf.family.kind.coded else leaf.family.base(column))
+            base = np.zeros(len(rows)) + (0.0 if leaf.family.facts.kind.coded else leaf.family.base(column))
             mine = public_density(leaf, params).score(column) + base[:, None]
             for g in range(2):
                 group = {name: value[g] for name, value in params.items()}
@@ -160,7 +160,7 @@ def test_a_slope_is_that_of_differences_along_every_way_the_parameters_may_go(ex
         family, hyper, stats = leaf.family, model.imagined.hypers[leaf.key], model.counts.arrays[leaf.key]
         params = perturb(family, model.estimates[leaf.key], np.ones(2, dtype=bool), rng)
         own, plain = (of(stats, params, hyper, how) for of in (family.slope, partial(Family.slope, family)))
-        for name, line in family.chart.items():
+        for name, line in family.facts.chart.items():
             way = direction(params[name], line, family, rng)
             moved = floors.clip(family, params | {name: params[name] + 0.01 * way}, hyper)
             if np.array_equal(moved[name], params[name]):
@@ -188,13 +188,13 @@ def test_what_follows_by_draws_is_near_what_a_family_says(example: Example) -> N
     for leaf in model.model.leaves:
         family, density, stats = leaf.family, leaf.density(model.estimates), model.counts.arrays[leaf.key]
         assert np.isfinite(schwarz_evidence(family, stats, model.imagined.hypers[leaf.key]))
-        if family.block or not family.kind.numeric:
+        if family.facts.block or not family.facts.kind.numeric:
             continue
         np.testing.assert_allclose(Density.entropy(density), density.entropy(), atol=0.1)
         mean, variance = density.moments()
         middle = float(mean[0])
         np.testing.assert_allclose(Density.cdf(density, middle), density.cdf(middle), atol=0.04)
-        logged = family.kind.logged or getattr(family, "of", "") == "lognormal"
+        logged = family.facts.kind.logged or getattr(family, "of", "") == "lognormal"
         if np.isfinite(variance).all() and not logged and family.facts.exact:
             found = Density.moments(density)
             np.testing.assert_allclose(found[0], mean, atol=0.1 * np.sqrt(variance).max())

@@ -62,7 +62,7 @@ def test_sets_climb_as_each_does_alone(example: Example, how: Any, weighed: bool
     many = task.prepared.side_by_side(task.model, imagined)
     if many is None:
         holes = any(cell is None for row in example.values for cell in row)
-        assert example.family.name in NO_PRODUCTS or (example.family.block and holes), "this could be raced"
+        assert example.family.name in NO_PRODUCTS or (example.family.facts.block and holes), "this could be raced"
         return
     alone, params = sets_of(task, imagined), many.together(sets_of(task, imagined))
     for _ in range(4):

@@ -42,7 +42,7 @@ def test_parameters_lead_with_the_groups_under_their_own_names(example: Example,
     model = worked(example, how)
     assert set(model.params) == set(example.keys)
     for params in model.params.values():
-        assert NAMED.get(example.family.name, set(example.family.chart)) <= set(params)
+        assert NAMED.get(example.family.name, set(example.family.facts.chart)) <= set(params)
         assert all(value.shape[0] == 2 for value in params.values())
 
 
@@ -50,8 +50,8 @@ def test_parameters_lead_with_the_groups_under_their_own_names(example: Example,
 def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
     model = worked(example)
     for key, params in model.params.items():
-        if example.family.kind.coded or example.family.name == "multinomial":
-            wide = len(model.levels[key]) if example.family.kind.coded else len(example.columns)
+        if example.family.facts.kind.coded or example.family.name == "multinomial":
+            wide = len(model.levels[key]) if example.family.facts.kind.coded else len(example.columns)
             assert params["probability"].shape == (2, wide)
             np.testing.assert_allclose(params["probability"].sum(axis=1), 1.0, rtol=1e-14)
         elif example.family.facts.counts_points:
@@ -67,7 +67,7 @@ def test_shapes_are_groups_by_levels_columns_or_words(example: Example) -> None:
             d = len(example.columns)
             assert params["mean"].shape == (2, d) and params["covariance"].shape == (2, d, d)
         elif example.family.name.startswith("mixed"):
-            wide = (2, 2, 2) if example.family.block else (2, 2)
+            wide = (2, 2, 2) if example.family.facts.block else (2, 2)
             assert params["share"].shape == (2, 2) and params["mean"].shape == params["variance"].shape == wide
         else:
             assert all(value.shape == (2,) for name, value in params.items() if name != "alpha")
@@ -146,7 +146,7 @@ def test_the_number_of_free_parameters_is_what_a_count_by_hand_gives(example: Ex
     if example.family.name == "grouped":
         found = int(worked(example).params["town"]["group"].max()) + 1
         by_hand["grouped"] = 2 * (found - 1) + 4 - found
-    assert worked(example).n_parameters == 1 + by_hand.get(example.title, 2 * len(example.family.chart))
+    assert worked(example).n_parameters == 1 + by_hand.get(example.title, 2 * len(example.family.facts.chart))
 
 
 @every_example

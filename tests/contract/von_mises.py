@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -13,8 +12,7 @@ from scipy.stats import vonmises
 from softcount.core.counts import Twofold
 from softcount.families.base import Family, scalar_prior
 from softcount.families.density import Density
-from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
-from softcount.table.schema import Kind
+from softcount.families.setting import Facts, How, Hyper, Params, Setting
 
 LEAST, MOST = 1e-3, 1e4
 """Bounds of a concentration: nearly uniform, and angles that are equal to half a degree."""
@@ -38,9 +36,10 @@ class VonMises(Family, Struct, frozen=True):
     """Angles around a `direction`; the density of x is proportional to exp(concentration cos(x - direction))."""
 
     name = "von_mises"
-    kind = Kind.REAL
-    facts = Facts(rows_first=True, signed=True, bounds={"concentration": (LEAST, MOST)})
-    chart: ClassVar[Mapping[str, Line]] = {"direction": "plain", "concentration": "log"}
+    facts = Facts(
+        chart={"direction": "plain", "concentration": "log"}, bounds={"concentration": (LEAST, MOST)},
+        rows_first=True, signed=True,
+    )  # fmt: skip
     _n_features = 3
     _density = VonMisesDensity
 

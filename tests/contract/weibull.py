@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import gamma
-from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
 from scipy.special import gammaln
 
 from softcount.core.formulas import Apply, Cell, Formula, Keys, Sizes, formula, log
-from softcount.families.setting import Facts, Hyper, Line, Params, Setting
+from softcount.families.setting import Facts, Hyper, Params, Setting
 from softcount.families.totals import Totals, TotalsDensity
 from softcount.priors import Gamma
 from softcount.table.schema import Kind
@@ -50,9 +48,7 @@ class Weibull(Totals, Struct, frozen=True):
     shape: float = 2.0
 
     name = "weibull"
-    kind = Kind.POSITIVE
-    facts = Facts(rows_first=True)
-    chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
+    facts = Facts(kind=Kind.POSITIVE, chart={"rate": "log"}, rows_first=True)
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)

@@ -23,6 +23,7 @@ from softcount.export import DIALECTS
 from softcount.export.scoring_plan import plan_model
 from softcount.export.sql_formulas import number, operate
 from softcount.export.sql_query import as_sql, scoring_query
+from softcount.families.base import family_title
 from softcount.families.normal import NormalDensity
 
 CLOSE = 1e-12
@@ -106,7 +107,7 @@ def fitted(example: Example, estimate: str) -> Any:
 
 def is_refused(example: Example, estimate: str) -> bool:
     names = REFUSED if estimate == "mean" else REFUSED_PREDICTIVE
-    return not names.isdisjoint({example.family.name, example.family.title})
+    return not names.isdisjoint({example.family.name, family_title(example.family)})
 
 
 @pytest.mark.parametrize("estimate", ["mean", "predictive"])

@@ -166,7 +166,7 @@ def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
     known = {
         leaf.key: list(leaf.setting.levels)
         for leaf in fitted.model.leaves
-        if leaf.family.kind.coded and not isinstance(leaf.key, tuple)
+        if leaf.family.facts.kind.coded and not isinstance(leaf.key, tuple)
     }
     found = [_checked(*parts) for parts in _read(beliefs)]
     if not found:

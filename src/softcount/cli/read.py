@@ -72,7 +72,7 @@ def holds_classes(data: str) -> bool:
 def declare_kinds(kinds: Mapping[Any, Any]) -> Declared:
     """The kinds of columns that --kind declares. Commas divide the columns of a block; "" stands for all others."""
     named = {key: kind for key, kind in kinds.items() if key}
-    blocks = {name for name, family in FAMILIES.items() if family.block}
+    blocks = {name for name, family in FAMILIES.items() if family().facts.block}
     found = read_kinds({tuple(key.split(",")) if kind in blocks else key: kind for key, kind in named.items()})
     return replace(found, all_auto=len(named) < len(kinds))
 

@@ -422,7 +422,7 @@ class TableEstimator(ModelEstimator):
             return inputs.read_kinds_of(data, target) | declared.forced
         columns = inputs.list_columns(data) or [place for width in np.shape(data)[1:2] for place in range(width)]
         further = data.source.aside if isinstance(data, Table) else ()  # what a folder has besides its documents
-        return {key: declared.everything.reads for key in columns if key not in {target, *further}}
+        return {key: declared.everything.facts.reads for key in columns if key not in {target, *further}}
 
     def _read_rows(self, X: Any) -> Table:
         """The rows of X under the schema of the model."""

@@ -185,7 +185,7 @@ class HiddenMarkov(SequenceEstimator, EmEstimator):
         declared, keys = plan.declared, sequences.source.keys
         forced = dict(declared.forced)
         if declared.everything is not None:
-            forced = {key: declared.everything.reads for key in keys if key != target}
+            forced = {key: declared.everything.facts.reads for key in keys if key != target}
         kinds = {key: Kind.CATEGORICAL for key in levels} | forced
         table = sequences.table(kinds=kinds, levels=levels, missing=self._missing(), target=target, labels=codes)
         checkpoint = inputs.path_of(self.checkpoint)

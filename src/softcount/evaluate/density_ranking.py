@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from softcount.core.special import log_sum_exp
 from softcount.errors import DataError
-from softcount.families import FAMILIES
+from softcount.families.base import family_title
+from softcount.families.candidates import candidates
 from softcount.learn.density_choice import SAMPLE, Contest, FamilyTrial, Numbers
 from softcount.pictures.inline_html import boxed, small_table
 from softcount.run.progress import Tell, end_on_interrupt, keep_quiet
@@ -170,13 +171,13 @@ def rank_densities(values: Any, by: Any = None, seed: int = 0, tell: Tell = keep
     for name, own in drawn.items():
         numbers = Numbers(own, np.zeros(len(own), dtype=int), np.ones(len(own)), least, whole, seed=seed)
         contests[name] = Contest(COLUMN, numbers, plans, "mean", 1.0, strict=False, steps=STEPS)
-    families = [family for kind in FAMILIES.values() for family in kind.candidates(facts)]
+    families = [family for kind in candidates(facts) for family in kind]
     heights: dict[str, np.ndarray] = {}
     fits: dict[str, dict[Any, ColumnFit]] = {}
     failed: dict[str, str] = {}
     for place, family in enumerate(families):
         tell("densities", place, len(families))
-        title = family.title
+        title = family_title(family)
         try:
             entries = {name: contest.enter(family) for name, contest in contests.items()}
         except DataError as error:
@@ -238,7 +239,7 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
     below_zero = float(np.max(density.cdf(-5e-324))) > 0
 
     def log_density(x: np.ndarray) -> np.ndarray:
-        at = np.floor(x + 0.5) if family.kind.whole else x
+        at = np.floor(x + 0.5) if family.facts.kind.whole else x
         with np.errstate(all="ignore"):
             found = density.log_pdf(at)[:, 0]
         return np.where((found < np.inf) & (below_zero | (at >= 0)), found, -np.inf)
@@ -249,7 +250,7 @@ def _fit(trial: FamilyTrial, step: float) -> ColumnFit:
         steps = round((points[-1] - points[0]) / step)
         if steps <= FEW_STEPS:
             points = points[0] + step * np.arange(-steps, 2 * steps + 1)
-        half = not below_zero and not family.kind.whole  # what is written 0 was from 0 to half a step
+        half = not below_zero and not family.facts.kind.whole  # what is written 0 was from 0 to half a step
         widths = np.where((points == 0) & half, step / 2, step)
         excess = max(0.0, float(log_sum_exp(log_density(points) + np.log(widths))))
     return ColumnFit(description, lambda x: log_density(x) - excess, excess)

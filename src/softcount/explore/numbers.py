@@ -37,7 +37,7 @@ def number_document(
     summary of the column in training, which chooses the bars; `data` are the shares of the bars there, or in `given`.
     With `hidden`, the outermost bars lie outside the range of the data.
     """
-    answer, counted = Answer(shares, density, bounds=bounds), density.family.kind.whole
+    answer, counted = Answer(shares, density, bounds=bounds), density.family.facts.kind.whole
     edges = answer_edges(answer)
     found: dict[str, Any] = {"kind": "number", "whole": counted}
     known = seen if seen is not None and seen.bars else given
@@ -91,7 +91,7 @@ def answer_edges(answer: Answer) -> np.ndarray:
     """Choose where bars meet from the model alone."""
     ends = answer.bounds if answer.truncated else None
     low, middle, high = map(answer.quantile, (0.01, 0.5, 0.99))
-    return bar_edges(low, middle, high, answer.density.family.kind.whole, ends)
+    return bar_edges(low, middle, high, answer.density.family.facts.kind.whole, ends)
 
 
 def log_shares(density: Density, edges: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ def log_shares(density: Density, edges: np.ndarray) -> np.ndarray:
     for bar in np.flatnonzero(lost.any(axis=0)):
         low = edges[bar - 1] if bar > 0 else -np.inf
         high = edges[bar] if bar < len(edges) else np.inf
-        if density.family.kind.whole:
+        if density.family.facts.kind.whole:
             points = np.arange(max(low + 1.0, 0.0), min(high, max(low, 0.0) + TERMS) + 0.5)
             weights = np.ones(len(points))
         else:

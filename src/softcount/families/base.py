@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from inspect import signature
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import Twofold
@@ -17,10 +16,9 @@ from softcount.errors import DataError
 from softcount.families import learning
 from softcount.families.density import NOTHING, Density
 from softcount.families.learning import product
-from softcount.families.setting import HOWS, IMPOSSIBLE, Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
+from softcount.families.setting import HOWS, IMPOSSIBLE, Facts, How, Hyper, Labels, Line, Params, Setting
 from softcount.table.cell_forms import is_plain, write_cell
 from softcount.table.schema import Field, Key, Kind
-from softcount.text.words import Reading
 
 __all__ = ["FAMILIES", "HOWS", "IMPOSSIBLE", "Family", "How", "Hyper", "Line", "Params", "Setting", "register"]
 
@@ -31,23 +29,14 @@ NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
 class Family:
     """A configured distribution. It holds neither data nor parameters.
 
-    A family learns: it must implement `width`, `features`, `hyper`, `estimate`, `natural` and have a `chart` and a
-    `density`, which answers questions about values. Everything else has a default. Parameters are private (in counting
+    A family learns: it must implement `width`, `features`, `hyper`, `estimate`, `natural` and have a `density`,
+    which answers questions about values. Everything else has a default. Parameters are private (in counting
     units), unless a docstring says otherwise. The first axis is the group.
     """
 
     __struct_fields__: ClassVar[tuple[str, ...]]
 
     name: ClassVar[str] = ""
-    kind: ClassVar[Kind] = Kind.REAL
-    block: ClassVar[bool] = False
-    """Whether it models several columns together."""
-    chart: ClassVar[Mapping[str, Line]] = {}
-    """Parameters that EM changes, each with the scale on which linear steps make sense.
-
-    The scale is plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step
-    recomputes all other parameters.
-    """
     facts: ClassVar[Facts] = Facts()
     _n_features: ClassVar[int] = 0
     _density: ClassVar[type[Density]] = Density
@@ -56,74 +45,23 @@ class Family:
     slope = learning.slope_by_differences
     evidence = learning.schwarz_evidence
 
-    @property
-    def title(self) -> str:
-        """Name in reports."""
-        return self.name
-
     def density(self, params: Params, setting: Setting) -> Density:
         """Return what these private parameters say about values."""
         return self._density(self, params, setting)
 
     # -- setting up
 
-    @property
-    def reads(self) -> Kind | Reading:
-        """Kind as which its columns are read; for text, how documents are read."""
-        return self.kind
-
-    @classmethod
-    def of_field(cls, field: Field) -> Self:
-        """Return the default family of a column of its kind."""
-        return cls()
-
-    @classmethod
-    def spelt(cls, how: str) -> Family:
-        """Return the family with the settings written after its name and a colon."""
-        raise DataError(f"{cls.name}:{how} is not a kind: {cls.name} takes no suffix.")
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Return the settings of this family worth trying for a column of numbers with these facts.
-
-        The result is empty if the family does not fit. By default families of positive numbers and of counts are tried
-        for such columns.
-        """
-        fits = {Kind.POSITIVE: facts.least > 0, Kind.COUNT: facts.countable}.get(cls.kind, False)
-        return (cls(),) if fits and not cls.block else ()
-
-    @property
-    def choices(self) -> Sequence[Family]:
-        """Families among which the rows choose; empty if nothing is left to choose."""
-        return ()
-
-    def for_key(self, key: Key) -> Family:
-        """Return the family for a key: a column, or a tuple of columns."""
-        if isinstance(key, tuple) and not key:
-            raise DataError(f"kinds names a block of no columns as {self.name}. Give a tuple of names.")
-        if self.block and not isinstance(key, tuple):
-            raise DataError(f"{self.name} is for a block of columns; give a tuple of names instead of {key!r}.")
-        if isinstance(key, tuple) and not self.block:
-            raise DataError(f"{self.name} is for a single column, but {key!r} names {len(key)} of them.")
-        return self
-
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         """Return the family and its setting for these columns of a schema. Raises an error if they do not fit."""
         for spec in fields:
-            if spec.kind is Kind.TEXT and self.kind is not Kind.TEXT:
+            if spec.kind is Kind.TEXT and self.facts.kind is not Kind.TEXT:
                 raise DataError(f"column {spec.key!r} is text, which {self.name} cannot model. Declare it text.")
         anchor = np.array([spec.anchor for spec in fields])
         scale = np.array([spec.scale for spec in fields])
         keys = tuple(spec.key for spec in fields)
-        levels = fields[0].levels if self.kind.coded or self.kind is Kind.TEXT else keys
+        levels = fields[0].levels if self.facts.kind.coded or self.facts.kind is Kind.TEXT else keys
         written = fields[0].written if len(fields) == 1 else None
         return self, Setting(keys, groups, levels, anchor, scale, floor, written=written)
-
-    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
-        """Return the family and its setting with the categories of a merged schema and this many groups."""
-        kept = self.kind.coded or self.kind is Kind.TEXT
-        levels = fields[0].levels if kept else setting.levels
-        return self, replace(setting, groups=groups, levels=levels, blank=None)
 
     # -- counting
 
@@ -132,9 +70,9 @@ class Family:
 
         By default the kind of the family decides.
         """
-        if self.kind is Kind.COUNT:
+        if self.facts.kind is Kind.COUNT:
             check_counts(column, key, start)
-        elif self.kind is Kind.POSITIVE:
+        elif self.facts.kind is Kind.POSITIVE:
             bad = column <= 0
             if bad.any():
                 row = where_first(bad, start)
@@ -247,16 +185,16 @@ class Family:
 
     def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         """Return the shape of the parameter of one group."""
-        line, d = self.chart[name], len(setting.anchor)
+        line, d = self.facts.chart[name], len(setting.anchor)
         if line == "covariance":
             return (d, d)
-        if line == "shares" or self.kind is Kind.TEXT:
+        if line == "shares" or self.facts.kind is Kind.TEXT:
             return (len(setting.levels),)
-        return (d,) if self.block and line == "plain" else ()
+        return (d,) if self.facts.block and line == "plain" else ()
 
     def _free_numbers(self, name: str, setting: Setting) -> int:
         """Return the number of free values in the parameter of one group."""
-        line, inner = self.chart[name], self._inner_shape(name, setting)
+        line, inner = self.facts.chart[name], self._inner_shape(name, setting)
         if line == "covariance":
             return inner[0] * (inner[0] + 1) // 2
         return prod(inner[:-1]) * max(inner[-1] - 1, 0) if line == "shares" else prod(inner)
@@ -267,7 +205,7 @@ class Family:
         It is for this many similar columns. A parameter that groups or columns share counts once.
         """
         total = 0
-        for name in self.chart if names is None else names:
+        for name in self.facts.chart if names is None else names:
             each = 1 if name in self.facts.shared_by_groups else groups
             times = 1 if self.facts.shared_by_columns and name == self.facts.spread else columns
             total += each * times * self._free_numbers(name, setting)
@@ -342,6 +280,11 @@ def name_or_family(family: Family) -> str | Family:
     """Return the value of `kinds` for a family: its name if all settings have their defaults, else the family."""
     parts = signature(type(family)).parameters.values()
     return family.name if all(getattr(family, part.name) == part.default for part in parts) else family
+
+
+def family_title(family: Family) -> str:
+    """Return the name of a family in reports."""
+    return family.facts.title or family.name
 
 
 def given_family(kind: object) -> Family | None:

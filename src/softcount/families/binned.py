@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from softcount.families.point_counts import (
     seen_points,
     steady,
 )
-from softcount.families.setting import FEW_ROWS, Facts, How, Hyper, NumberFacts, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Params, Setting
 from softcount.table.discretise import class_places, interval_names, interval_places
 
 
@@ -108,10 +108,6 @@ class Histogram(BinnedCounts, Struct, frozen=True):
     bins: Any = "auto"
 
     name = "histogram"
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls("fd"), cls()) if facts.rows >= FEW_ROWS else ()
 
     def __post_init__(self) -> None:
         force_setattr(self, "bins", checked_bins(self.bins))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.core.counts import Twofold
@@ -14,9 +15,9 @@ from softcount.core.formulas import Formula, Keys, LevelCode, LookUp, Sizes, cla
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_dirichlet_multinomial, log_of
 from softcount.errors import DataError
-from softcount.families.base import FAMILIES, Family, register, scalar_prior
+from softcount.families.base import Family, register, scalar_prior
 from softcount.families.density import Columns, Density, Rng
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.table import wording
 from softcount.table.discretise import level_groups
@@ -108,7 +109,7 @@ class SharesDensity(Density):
 class Shares(Family):
     """Base of families whose `probability` is shares of categories along the last axis, with prior counts `alpha`."""
 
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    facts = Facts(chart={"probability": "shares"})
     _density = SharesDensity
 
     def tally(self, stats: Twofold) -> np.ndarray:
@@ -223,13 +224,7 @@ class Categorical(Shares, Struct, frozen=True):
 
     name = "categorical"
     _density = CategoricalDensity
-    kind = Kind.CATEGORICAL
-    facts = Facts(stack="codes", linear=True)
-
-    def for_key(self, key: Key) -> Family:
-        """Return a joint table for a block of discrete columns."""
-        own = FAMILIES["joint"]() if isinstance(key, tuple) else self
-        return Family.for_key(own, key)
+    facts = replace(Shares.facts, kind=Kind.CATEGORICAL, as_block="joint", stack="codes", linear=True)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64))
@@ -292,7 +287,7 @@ class Bernoulli(Categorical, frozen=True):
     """
 
     name = "bernoulli"
-    facts = Facts(stack="codes", two_levels=True, linear=True)
+    facts = replace(Categorical.facts, two_levels=True)
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         levels = fields[0].levels
@@ -396,10 +391,9 @@ class Grouped(Categorical, frozen=True):
 
     name = "grouped"
     _density = GroupedDensity
-    facts = Facts(stack="codes", side_by_side=False, needs_classes=True, linear=True)
+    facts = replace(Categorical.facts, as_block="", side_by_side=False, needs_classes=True)
     slope = Family.slope
     posterior = Family.posterior
-    for_key = Family.for_key
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         counts = np.maximum(stats.value, 0.0).astype(np.float32).astype(np.float64)

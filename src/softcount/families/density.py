@@ -66,7 +66,7 @@ class Density:
 
         It is not in a predictive form, which has more parameters than the chart.
         """
-        return self.family.facts.has_products and set(self.own) <= set(self.family.chart)
+        return self.family.facts.has_products and set(self.own) <= set(self.family.facts.chart)
 
     def score(self, column: np.ndarray) -> np.ndarray:
         """Return the (rows x groups) log-density, without the part that is the same in all groups."""
@@ -92,7 +92,7 @@ class Density:
 
     def mass_at(self, x: float) -> np.ndarray:
         """Return the probability in each group of exactly x, which is 0 for a density."""
-        return self.cdf(x) - self.cdf(x - 1.0) if self.family.kind is Kind.COUNT else np.zeros(self.groups)
+        return self.cdf(x) - self.cdf(x - 1.0) if self.family.facts.kind is Kind.COUNT else np.zeros(self.groups)
 
     def draw(self, groups: np.ndarray, rng: Rng) -> np.ndarray:
         """Draw one value for each entry of `groups`."""
@@ -137,7 +137,7 @@ class Density:
 
     def describe(self) -> list[str]:
         """Describe each group in a few words."""
-        each = [[f"{name} {value:.4g}" for value in self.params[name]] for name in self.family.chart]
+        each = [[f"{name} {value:.4g}" for value in self.params[name]] for name in self.family.facts.chart]
         return [", ".join(group) for group in zip(*each, strict=True)]
 
     def typical(self) -> list[Any]:
@@ -164,7 +164,7 @@ class Density:
 
     def _draw_one_by_one(self, groups: np.ndarray, rng: Rng, cells: np.ndarray) -> np.ndarray:
         """Draw the missing cells of a block one after another, each given those already known; (rows x columns)."""
-        start = np.nan_to_num(cells) if self.family.kind.coded else cells  # an open category has the code 0
+        start = np.nan_to_num(cells) if self.family.facts.kind.coded else cells  # an open category has the code 0
         values = np.tile(start, (len(groups), 1))
         for want in np.flatnonzero(np.isnan(cells)):
             # Open cells are open in every row. As NaN they would make every row a distinct state.
@@ -180,7 +180,7 @@ class Density:
         """Return the mean or the most probable category of one column, in rows with these group weights."""
         if self.family.facts.counted:
             return np.zeros(len(weights))
-        if not self.family.block:
+        if not self.family.facts.block:
             return np.asarray(weights @ self.moments()[0])
         each = zip(cells, weights, strict=True)
         return np.array([self.conditional(row, want).fill(own, row, 0) for row, own in each])
@@ -257,7 +257,7 @@ class Density:
 
     def find_fault(self) -> str | None:
         """Return a description of what is wrong with these parameters, or None."""
-        return senseless(self.family.chart, self.own)
+        return senseless(self.family.facts.chart, self.own)
 
 
 def concatenate_groups(parts: Sequence[Density]) -> Density:

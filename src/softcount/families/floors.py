@@ -49,7 +49,7 @@ def find_narrow(family: Family, params: Params, hyper: Hyper) -> np.ndarray:
     if "top" in hyper:
         return np.asarray(params[name] >= hyper["top"] * (1 - SLACK))
     narrow: np.ndarray = np.asarray(params[name] <= hyper["floor"] * (1 + SLACK))
-    if "shares" not in family.chart.values():
+    if "shares" not in family.facts.chart.values():
         return narrow
     every = np.asarray(narrow.all(axis=1))  # a mixture is narrow if all of its parts are
     return np.asarray(every.any(axis=-1)) if every.ndim > 1 else every
@@ -88,7 +88,7 @@ def spread_of_table(family: Family, hypers: list[Hyper], setting: Setting, group
     `hypers` are those of these columns. The result is empty if the family is not a mean with a spread around it.
     """
     name = family.facts.spread
-    if set(family.chart) != {"mean", name} or "whole" not in hypers[0]:
+    if set(family.facts.chart) != {"mean", name} or "whole" not in hypers[0]:
         return {}
     whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
     spread, inner = (np.diag(whole), whole.shape) if _is_covariance(family) else (whole[0], ())
@@ -98,7 +98,7 @@ def spread_of_table(family: Family, hypers: list[Hyper], setting: Setting, group
 
 def deviation(family: Family, params: Params) -> np.ndarray | float:
     """Return the unit of the plain parameters in every group: the deviation of the numbers around them, or 1."""
-    name, places = family.facts.spread, [params[x] for x, line in family.chart.items() if line == "plain"]
+    name, places = family.facts.spread, [params[x] for x, line in family.facts.chart.items() if line == "plain"]
     if not name or not places:
         return 1.0
     spread = params[name]
@@ -108,7 +108,7 @@ def deviation(family: Family, params: Params) -> np.ndarray | float:
 
 
 def _is_covariance(family: Family) -> bool:
-    return family.chart.get(family.facts.spread) == "covariance"
+    return family.facts.chart.get(family.facts.spread) == "covariance"
 
 
 def _unit(family: Family, hyper: Hyper) -> np.ndarray:

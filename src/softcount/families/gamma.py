@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +14,7 @@ from softcount.core.special import HALF_LOG_2PI, LOG_2, excess, gap, height, log
 from softcount.families.base import Family, register, scalar_prior, write_number
 from softcount.families.density import Density
 from softcount.families.normal import LOOSE
-from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Params, Setting
 from softcount.table.schema import Kind
 
 NARROWEST = 1e12
@@ -110,9 +109,10 @@ class Gamma(Family, Struct, frozen=True):
     name = "gamma"
     _density = GammaDensity
     _n_features = 3
-    kind = Kind.POSITIVE
-    facts = Facts(has_products=False, rows_first=True, signed=True, spread="shape")
-    chart: ClassVar[Mapping[str, Line]] = {"mean": "log", "shape": "log"}
+    facts = Facts(
+        kind=Kind.POSITIVE, chart={"mean": "log", "shape": "log"}, has_products=False, rows_first=True, signed=True,
+        spread="shape",
+    )  # fmt: skip
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))

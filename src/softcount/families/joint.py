@@ -19,7 +19,7 @@ from softcount.errors import DataError, ResourceError
 from softcount.families.base import Family, register
 from softcount.families.categorical import Categorical, CategoricalDensity, concentration, estimate_shares, prior_counts
 from softcount.families.density import Columns, Density, Rng
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
+from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
 from softcount.priors import Dirichlet
 from softcount.table.schema import Field, Key
 
@@ -93,8 +93,9 @@ class Joint(Categorical, frozen=True):
 
     name = "joint"
     _density = JointDensity
-    block = True
-    facts = Facts(stack="joint", needs_levels=True, alone=True)
+    facts = replace(
+        Categorical.facts, block=True, as_block="", stack="joint", needs_levels=True, alone=True, linear=False
+    )
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         empty = [spec.key for spec in fields if not spec.levels]
@@ -102,10 +103,6 @@ class Joint(Categorical, frozen=True):
             raise DataError(f"column {empty[0]!r} of the block {key!r} has no values. Leave it out of the block.")
         family, levels = joint_of([spec.levels for spec in fields], groups)
         return family, Setting(tuple(spec.key for spec in fields), groups, levels, floor=floor)
-
-    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
-        family, levels = joint_of([spec.levels for spec in fields], groups)
-        return family, replace(setting, groups=groups, levels=levels, blank=None)
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         axes = []

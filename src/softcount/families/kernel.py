@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
@@ -15,7 +14,7 @@ from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, chec
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.point_counts import CellsDensity, PointCounts, ends_of, place_within, seen_points, steady
-from softcount.families.setting import FEW_ROWS, How, Hyper, NumberFacts, Params, Setting
+from softcount.families.setting import How, Hyper, Params, Setting
 
 AUTO = "auto"
 FACTORS = 2.0 ** np.arange(1, -8, -1)
@@ -88,10 +87,6 @@ class Kernel(PointCounts, Struct, frozen=True):
 
     name = "kde"
     facts = replace(PointCounts.facts, needs_classes=True)
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls("sj"),) if facts.rows >= FEW_ROWS else ()
 
     def __post_init__(self) -> None:
         if self.bandwidth != AUTO:

@@ -25,7 +25,7 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
 
     If several groups or columns share a parameter, its slope is divided between them.
     """
-    chart = {name: np.array(params[name], dtype=float) for name in family.chart}
+    chart = {name: np.array(params[name], dtype=float) for name in family.facts.chart}
     extra = family._prior_stats(hyper, how)
     known = None if extra is None else stats.value + extra
 
@@ -36,7 +36,7 @@ def slope_by_differences(family: Family, stats: Twofold, params: Params, hyper: 
         return family.completed(stats, params | there) + np.sum(family.log_prior(params | there, hyper, how))
 
     found = {}
-    for name, line in family.chart.items():
+    for name, line in family.facts.chart.items():
         units, apart = _steps(family, chart, name, line), np.ndim(height(chart))
         found[name] = np.zeros(chart[name].shape)
         for inner in np.ndindex(*chart[name].shape[apart:]):
@@ -80,7 +80,7 @@ def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
     approximation to Laplace's).
     """
     params = family.estimate(stats, hyper, "mean")
-    size = sum(params[name].size for name in family.chart)
+    size = sum(params[name].size for name in family.facts.chart)
     rows = family.observed(stats.value)
     return family.completed(stats, params) - 0.5 * size * float(np.log(max(rows or 1.0, 1.0)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -17,10 +17,11 @@ from softcount.families.density import Density
 from softcount.families.moments import block_moments
 from softcount.families.multinormal import Multinormal
 from softcount.families.normal import scale_evidence
-from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
-from softcount.table.schema import Field, Key, Kind
+from softcount.families.setting import Facts, How, Hyper, Params, Setting
+from softcount.table.schema import Field, Key
 
 LINEAR_FACTS = Facts(
+    chart={"line": "plain", "variance": "log"},
     exact=False, has_products=False, rows_first=True, alone=True, signed=True, joins_numbers=True,
     spread="variance",
 )  # fmt: skip
@@ -73,8 +74,6 @@ class Linear(Family, Struct, frozen=True):
 
     name = "linear"
     _density = LinearDensity
-    kind = Kind.REAL
-    chart: ClassVar[Mapping[str, Line]] = {"line": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
         if not isinstance(self.parents, tuple):

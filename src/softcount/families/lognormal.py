@@ -11,8 +11,8 @@ from softcount.core.counts import Twofold
 from softcount.core.formulas import Cell, Formula, Keys, Sizes, log
 from softcount.families.base import Family, register, write_number
 from softcount.families.density import Density
-from softcount.families.normal import BellDensity, Normal
-from softcount.families.setting import Params, Setting
+from softcount.families.normal import BellDensity, Normal, normal_facts
+from softcount.families.setting import Facts, Params, Setting
 from softcount.table.schema import Kind
 
 
@@ -102,7 +102,10 @@ class LogNormal(Normal, frozen=True):
     name = "lognormal"
     _density = LogNormalDensity
     density = Family.density
-    kind = Kind.POSITIVE
+
+    @property
+    def facts(self) -> Facts:  # type: ignore[override]
+        return normal_facts(self.tied, False, Kind.POSITIVE)
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED
@@ -15,9 +17,8 @@ from softcount.errors import DataError
 from softcount.families.base import register, scalar_prior
 from softcount.families.categorical import Shares, estimate_shares, prior_counts
 from softcount.families.density import Columns, Rng
-from softcount.families.setting import SMALLEST, How, Hyper, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.families.text import Bags, BagsDensity, usual_lengths
-from softcount.table.schema import Kind
 from softcount.text import Reading, Words
 from softcount.text.count_words import TO, symbols_behind, symbols_in
 
@@ -104,6 +105,15 @@ class MarkovDensity(BagsDensity):
         return np.asarray(gammaln(flat + counts) - gammaln(flat) - counts * each)
 
 
+@cache
+def _facts(order: int, steps: str) -> Facts:
+    return replace(
+        Bags.facts, title="Markov chain" if order == 1 else f"Markov chain of order {order}",
+        reading=Reading("steps", (order, order), WORDS if steps == "words" else None, lowercase=False),
+        suffix={"order": "2", "steps": "words"},
+    )  # fmt: skip
+
+
 @register
 class Markov(Bags, Shares, Struct, frozen=True):
     """Markov chain: a column of sequences, each step drawn given the steps before it.
@@ -154,9 +164,8 @@ class Markov(Bags, Shares, Struct, frozen=True):
             raise DataError(f"steps={self.steps!r} is not known. Text is read as 'characters' or as 'words'.")
 
     @property
-    def reads(self) -> Kind | Reading:
-        pattern = WORDS if self.steps == "words" else None
-        return Reading("steps", (self.order, self.order), pattern, lowercase=False)
+    def facts(self) -> Facts:  # type: ignore[override]
+        return _facts(self.order, self.steps)
 
     def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         return self._shape(len(setting.levels))
@@ -201,19 +210,6 @@ class Markov(Bags, Shares, Struct, frozen=True):
         alpha = hyper["alpha"]
         steps = max(self._shape(alpha.shape[-1])[1], 1)
         return {"alpha": alpha if alpha.sum() > 0 else np.full_like(alpha, 1.0 / steps)}
-
-    @property
-    def title(self) -> str:
-        return "Markov chain" if self.order == 1 else f"Markov chain of order {self.order}"
-
-    @classmethod
-    def spelt(cls, how: str) -> Markov:
-        """Parse `markov:words`, `markov:2` or `markov:2,words`: the order, and the steps of text."""
-        parts = [part.strip() for part in how.split(",")]
-        orders, steps = ([x for x in parts if x.isdigit() is digits] for digits in (True, False))
-        if len(orders) > 1 or len(steps) > 1 or not all(parts):
-            raise DataError(f"markov:{how} is not a kind. Write markov:2, markov:words or markov:2,words.")
-        return cls(int(orders[0]) if orders else 1, *steps)  # type: ignore[arg-type]  # which words are, it says
 
 
 def is_complete(levels: Words, order: int) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +18,9 @@ from softcount.families.base import Family, format_number, register, scalar_prio
 from softcount.families.categorical import Categorical, estimate_shares, prior_counts
 from softcount.families.density import Density
 from softcount.families.normal import Normal, NormalDensity, centred_sums
-from softcount.families.setting import FEW_ROWS, SMALLEST, Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Labels, Params, Setting
 from softcount.priors import NormalInverseChi2
-from softcount.table.schema import Field, Key, Kind
+from softcount.table.schema import Field, Key
 
 MOST_ROWS = 1_000
 """Number of rows to which an initialisation is fitted; of more, evenly spaced ones are taken."""
@@ -181,7 +181,7 @@ class MixedDensity(Density):
 
     def conditional(self, cells: np.ndarray, want: int) -> Density:
         """Return the mixture of one column, with the shares of parts given the other cells."""
-        if not self.family.block:
+        if not self.family.facts.block:
             return self
         others = np.where(np.arange(len(cells)) == want, np.nan, cells)
         params = self.params
@@ -202,7 +202,7 @@ class MixedDensity(Density):
         return lines
 
     def typical(self) -> list[Any]:
-        if not self.family.block:
+        if not self.family.facts.block:
             return super().typical()
         middle = (self.params["share"][..., None] * self.params["mean"]).sum(axis=1)
         return [tuple(row) for row in middle.tolist()]
@@ -217,6 +217,15 @@ class MixedDensity(Density):
 
     def present(self, column: np.ndarray) -> np.ndarray:
         return np.asarray(~np.isnan(_rows(column)))
+
+
+@cache
+def _facts(parts: int, block: bool) -> Facts:
+    return Facts(
+        chart={"share": "shares", "mean": "plain", "variance": "log"}, title=f"{parts} normals", block=block,
+        as_block="" if block else "mixed_block", choices=("parts", WORTH_TRYING), exact=False, mergeable=False,
+        has_products=False, alone=True, signed=True, hidden="are of hidden parts", spread="variance",
+    )  # fmt: skip
 
 
 @register
@@ -266,17 +275,7 @@ class Mixed(Family, Struct, frozen=True):
 
     name = "mixed"
     _density = MixedDensity
-    kind = Kind.REAL
-    facts = Facts(
-        exact=False,
-        mergeable=False,
-        has_products=False,
-        alone=True,
-        signed=True,
-        hidden="are of hidden parts",
-        spread="variance",
-    )
-    chart: ClassVar[Mapping[str, Line]] = {"share": "shares", "mean": "plain", "variance": "log"}
+    _is_block: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.of != "normal":
@@ -287,32 +286,19 @@ class Mixed(Family, Struct, frozen=True):
         ):
             raise DataError(f"parts={parts!r}: the number of parts is a whole number from 1 to {MOST_PARTS}, or None.")
 
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return () if cls.block else cls().choices if facts.rows >= FEW_ROWS else ()
-
     @property
-    def title(self) -> str:
-        return f"{self._parts} normals"
-
-    @property
-    def choices(self) -> Sequence[Family]:
-        return () if self.parts else tuple(replace(self, parts=parts) for parts in WORTH_TRYING)
+    def facts(self) -> Facts:  # type: ignore[override]
+        return _facts(self._parts, self._is_block)
 
     @property
     def _parts(self) -> int:
         return self.parts or USUAL_PARTS
 
-    def for_key(self, key: Key) -> Family:
-        if isinstance(key, tuple) and key and not self.block:
-            return MixedBlock(self.of, self.parts)
-        return Family.for_key(self, key)
-
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         return replace(self, parts=self._parts), Family.set_up(self, key, fields, groups, floor)[1]
 
     def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
-        wide = (len(setting.anchor),) if self.block and name != "share" else ()
+        wide = (len(setting.anchor),) if self.facts.block and name != "share" else ()
         return self._parts, *wide
 
     def width(self, setting: Setting) -> int:
@@ -335,7 +321,7 @@ class Mixed(Family, Struct, frozen=True):
 
     def _narrow(self, params: Params) -> Params:
         """Remove the axis of the columns if there is one column."""
-        return params if self.block else {k: v if k == "share" else v[..., 0] for k, v in params.items()}
+        return params if self.facts.block else {k: v if k == "share" else v[..., 0] for k, v in params.items()}
 
     def _normals(self, params: Params) -> Params:
         wide = self._wide(params)
@@ -392,7 +378,7 @@ class Mixed(Family, Struct, frozen=True):
         return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
 
     def observed(self, stats: np.ndarray) -> float | None:
-        return None if self.block else float(self._split(Twofold.of(stats))[0].value.sum())
+        return None if self.facts.block else float(self._split(Twofold.of(stats))[0].value.sum())
 
     def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rows, inner = was._split(stats)
@@ -419,9 +405,9 @@ class Mixed(Family, Struct, frozen=True):
         """Estimate. Under `predictive`, which has no closed form, parameters are plugged in."""
         plugged: How = "mean" if how == "predictive" else how
         rows, inner = self._split(stats)
-        around = (
-            {"mean": fixed["mean"] if self.block else fixed["mean"][..., None]} if fixed and "mean" in fixed else None
-        )
+        around = None
+        if fixed and "mean" in fixed:
+            around = {"mean": fixed["mean"] if self.facts.block else fixed["mean"][..., None]}
         normals = NORMAL.estimate(inner, hyper, plugged, around)
         share = estimate_shares(rows.value, hyper["alpha"], plugged, self.name)
         return self._narrow({"share": share} | normals)
@@ -463,7 +449,7 @@ class Mixed(Family, Struct, frozen=True):
         return self._narrow(self._wide(params) | NORMAL.public(self._normals(params), setting))
 
     def private(self, params: Params, setting: Setting) -> Params:
-        given = {name: np.asarray(params[name], float) for name in self.chart}
+        given = {name: np.asarray(params[name], float) for name in self.facts.chart}
         return self._narrow({"share": given["share"]} | NORMAL.private(self._normals(given), setting))
 
 
@@ -475,7 +461,7 @@ class MixedBlock(Mixed, frozen=True):
     """
 
     name = "mixed_block"
-    block = True
+    _is_block = True
 
 
 def _rows(column: np.ndarray) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from softcount.core.counts import Twofold
 from softcount.core.formulas import CLAMPED, Cell, Choose, Formula, Keys, Sizes, formula, there, total, unless_missing
@@ -17,7 +17,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, check_counts, register, where_first
 from softcount.families.categorical import Shares, SharesDensity, estimate_shares
 from softcount.families.density import Density
-from softcount.families.setting import Facts, How, Hyper, Line, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Params, Setting
 from softcount.priors import Beta
 from softcount.table.schema import Key, Kind
 
@@ -76,9 +76,7 @@ class Multinomial(Shares, Struct, frozen=True):
 
     name = "multinomial"
     _density = MultinomialDensity
-    kind = Kind.COUNT
-    block = True
-    facts = Facts(takes_bag=True, counted=True, alone=True)
+    facts = replace(Shares.facts, kind=Kind.COUNT, block=True, takes_bag=True, counted=True, alone=True)
     completed = Family.completed
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
@@ -219,16 +217,7 @@ class Binomial(Family, Struct, frozen=True):
     name = "binomial"
     _density = BinomialDensity
     _n_features = 2
-    kind = Kind.COUNT
-    block = True
-    facts = Facts(counted=True, alone=True)
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
-
-    def for_key(self, key: Key) -> Family:
-        family = Family.for_key(self, key)
-        if len(key) != 2:  # type: ignore[arg-type]  # a tuple, or it would have been refused
-            raise DataError(f"binomial takes two columns, successes and trials, not {key!r}.")
-        return family
+    facts = Facts(kind=Kind.COUNT, chart={"probability": "share"}, block=True, n_columns=2, counted=True, alone=True)
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         for part, name in zip(column.T, key if isinstance(key, tuple) else (key, key), strict=True):

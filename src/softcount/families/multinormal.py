@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -18,15 +18,16 @@ from softcount.families import floors, normal
 from softcount.families.base import Family, register, scalar_prior
 from softcount.families.density import Density, patterns
 from softcount.families.moments import block_moments, moments_of_block
-from softcount.families.setting import Facts, How, Hyper, Labels, Line, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Labels, Params, Setting
 from softcount.priors import NormalInverseWishart
-from softcount.table.schema import Field, Key, Kind
+from softcount.table.schema import Field, Key
 
 Covariance = Literal["full", "tied", "diagonal", "spherical"]
 PriorScale = Literal["columns", "table"]
 BLOCK_FACTS = {
     covariance: Facts(
-        stack="block", exact=False, has_products=False, alone=True, signed=True, spread="covariance",
+        chart={"mean": "plain", "covariance": "covariance"}, block=True, stack="block", exact=False,
+        has_products=False, alone=True, signed=True, spread="covariance",
         shared_by_groups=frozenset({"covariance"} if covariance == "tied" else ()), isotropic=covariance == "spherical",
     )
     for covariance in ("full", "tied", "diagonal", "spherical")
@@ -182,9 +183,6 @@ class Multinormal(Family, Struct, frozen=True):
 
     name = "multinormal"
     _density = MultinormalDensity
-    kind = Kind.REAL
-    block = True
-    chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "covariance": "covariance"}
 
     def __post_init__(self) -> None:
         if self.covariance not in ("full", "tied", "diagonal", "spherical"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +16,7 @@ from softcount.errors import DataError
 from softcount.families import floors
 from softcount.families.base import Family, register, scalar_prior, write_number, write_spread
 from softcount.families.density import Density
-from softcount.families.setting import Facts, How, Hyper, Line, NumberFacts, Params, Setting
+from softcount.families.setting import Facts, How, Hyper, Params, Setting
 from softcount.priors import NormalInverseChi2, NormalKnownVariance
 from softcount.table.schema import Kind
 
@@ -30,12 +29,13 @@ LOOSE = 0.01
 
 
 @cache
-def normal_facts(tied: str | None, free: bool) -> Facts:
+def normal_facts(tied: str | None, free: bool, kind: Kind = Kind.REAL) -> Facts:
     """Return the facts of normal columns that share a variance as in `tied`, or whose variance is `free`."""
     shared = frozenset({"variance"} if tied in ("classes", "both") else ())
     return Facts(
-        stack="reals", rows_first=True, signed=True, in_units=True, joins_numbers=free and tied is None,
-        spread="variance", shared_by_groups=shared, shared_by_columns=tied in ("columns", "both"),
+        kind=kind, chart={"mean": "plain", "variance": "log"}, stack="reals", rows_first=True, signed=True,
+        in_units=True, joins_numbers=free and tied is None, spread="variance", shared_by_groups=shared,
+        shared_by_columns=tied in ("columns", "both"),
     )  # fmt: skip
 
 
@@ -191,8 +191,6 @@ class NormalPredictive(StudentDensity):
 class AroundMean(Family):
     """Base of families with a `mean` and a `variance`, or of Student's t if there is a `freedom` (with `spread`)."""
 
-    kind = Kind.REAL
-
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         moved = (self.transform(column) - setting.anchor) * setting.scale
         present = ~np.isnan(column)
@@ -221,7 +219,7 @@ class AroundMean(Family):
             return params | units | {"mean": params["mean"] / scale + setting.anchor}
 
     def private(self, params: Params, setting: Setting) -> Params:
-        found = {name: np.asarray(params[name], float) for name in self.chart}
+        found = {name: np.asarray(params[name], float) for name in self.facts.chart}
         found["mean"] = (found["mean"] - setting.anchor) * setting.scale
         spread = self.facts.spread
         found[spread] = found[spread] * setting.scale**2
@@ -270,7 +268,6 @@ class Normal(AroundMean, Struct, frozen=True):
 
     name = "normal"
     _n_features = 3
-    chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "variance": "log"}
 
     def __post_init__(self) -> None:
         if self.tied not in (None, "classes", "columns", "both"):
@@ -278,13 +275,9 @@ class Normal(AroundMean, Struct, frozen=True):
         if self.variance is not None and not (isinstance(self.variance, (int, float)) and self.variance > 0):
             raise DataError(f"a known variance is a positive number, not {self.variance}.")
 
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        return (cls(),) if cls.kind is Kind.REAL else super().candidates(facts)
-
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return normal_facts(self.tied, self.variance is None and not self.kind.logged)
+        return normal_facts(self.tied, self.variance is None)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """Count each group centred on its own rows, then shift to the anchor. A stack uses kernels instead."""
@@ -431,7 +424,7 @@ class Normal(AroundMean, Struct, frozen=True):
         return 0 if name == "variance" and self.variance is not None else super()._free_numbers(name, setting)
 
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        x = log(Cell(keys[0])) if self.kind.logged else Cell(keys[0])
+        x = log(Cell(keys[0])) if self.facts.kind.logged else Cell(keys[0])
         moved = (x - formula(setting.anchor)) * formula(setting.scale)
         start, slope, bend = map(formula, weights.T)
         return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start

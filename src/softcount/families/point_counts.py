@@ -6,8 +6,8 @@ decide bins, cut points and kernels. The density is constant or exponential with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from softcount.core.special import log_of
 from softcount.families.base import Family, write_number
 from softcount.families.categorical import Categorical, Shares, SharesDensity, prior_counts, shares_evidence
 from softcount.families.density import Density
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, Params, Setting
-from softcount.table.schema import CountedPoints, Field, Key, Kind
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
+from softcount.table.schema import CountedPoints, Field, Key
 
 LARGEST = 1e300
 TINY = 1e-9
@@ -172,9 +172,7 @@ class PointCounts(Family):
     of the outermost cell. A number far away therefore keeps the odds of that cell; draws are never from there.
     """
 
-    kind = Kind.REAL
-    facts = Facts(has_products=False, counts_points=True, alone=True)
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "shares"}
+    facts = Facts(chart={"probability": "shares"}, has_products=False, counts_points=True, alone=True)
     observed = Categorical.observed
     proper = Shares.proper
     _density = CellsDensity
@@ -191,9 +189,6 @@ class PointCounts(Family):
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         points = fields[0].points or CountedPoints()
         return self, Setting((key,), groups, points.values, floor=floor, step=points.step)
-
-    def united(self, setting: Setting, fields: Sequence[Field], groups: int) -> tuple[Family, Setting]:
-        return self.set_up(setting.keys[0], fields, groups, float(setting.floor))
 
     # -- counting
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from msgspec import Struct, field
 
-from softcount.core.special import least_share
 from softcount.errors import DataError
 from softcount.table.cell_forms import CellForm
 from softcount.table.schema import Key, Kind
+from softcount.text.words import Reading
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
@@ -76,15 +76,31 @@ class Setting(Struct, frozen=True):
         return np.asarray(np.maximum(finest, least))
 
 
-LARGE_SHARE = 0.1
-"""Share of rows from which on one value is a spike. Among numbers of 0 or more, zero always is."""
-FEW_ROWS = 50
-"""If the smallest class has fewer rows than this, families with many parameters are not tried."""
-
-
 class Facts(Struct, frozen=True):
     """Properties and requirements of a family."""
 
+    kind: Kind = Kind.REAL
+    """Type of its values."""
+    chart: Mapping[str, Line] = {}
+    """Parameters that EM changes, each with the scale on which linear steps make sense.
+
+    The scale is plain, logarithm, share, shares that sum to one along the last axis, or covariance. Every M-step
+    recomputes all other parameters.
+    """
+    title: str = ""
+    """Name in reports, if it is not the name of the family."""
+    block: bool = False
+    """Whether it models several columns together."""
+    as_block: str = ""
+    """Name of the family that models a tuple of such columns."""
+    n_columns: int = 0
+    """Number of columns of a block; 0 allows any number."""
+    reading: Reading | None = None
+    """How documents are read."""
+    suffix: Mapping[str, str] = {}
+    """Settings that may follow the name of the family and a colon, each with an example."""
+    choices: tuple[str, tuple[Any, ...]] = ("", ())
+    """A setting that the rows choose if it is None, and its values to try."""
     stack: str = "features"
     """Kind of stack that scores and counts it: "reals", "codes", "joint", "block", "bag" or "features"."""
     exact: bool = True
@@ -141,47 +157,14 @@ class Facts(Struct, frozen=True):
     """Parameters that lie between two numbers."""
 
     @property
+    def reads(self) -> Kind | Reading:
+        """Kind as which its columns are read; for text, how documents are read."""
+        return self.reading or self.kind
+
+    @property
     def races(self) -> bool:
         """Whether features times `raced` parameters are precise enough to compare initialisations."""
         return self.has_products or self.raced
-
-
-class NumberFacts(Struct, frozen=True):
-    """Facts about the numbers of a column.
-
-    `least` is the smallest number, `whole` whether all are whole, `rows` the size of the smallest class, and `rounding`
-    the step to which numbers are rounded. `above_zero` is the mean in standard deviations, and `spike` the value that
-    is a spike, or None.
-    """
-
-    least: float
-    whole: bool
-    rows: float
-    rounding: float
-    above_zero: float
-    spike: float | None
-
-    @property
-    def countable(self) -> bool:
-        """Whether they may be counts: 0, 1, 2, ..."""
-        return self.whole and self.least >= 0
-
-
-def facts_of_numbers(values: np.ndarray, weights: np.ndarray, rows: float) -> NumberFacts:
-    """Return the facts of finite numbers with these weights; `rows` is the size of the smallest class."""
-    distinct, which = np.unique(values, return_inverse=True)
-    shares = np.bincount(which, weights) / weights.sum()
-    most, least = int(shares.argmax()), float(distinct[0])
-    zeros = least == 0 and len(distinct) > 1
-    large = len(distinct) > 2 and shares[most] >= LARGE_SHARE
-    spike = 0.0 if zeros else float(distinct[most]) if large else None
-    with np.errstate(over="ignore"):
-        mean = np.average(values, weights=weights)
-        spread = float(np.average((values - mean) ** 2, weights=weights))
-    above = float(mean / np.sqrt(spread)) if 0 < spread < np.inf else 0.0
-    rounding = float(np.sqrt(12.0 * least_share(values, weights).share * spread))
-    rounding = rounding if 0 < rounding < np.inf else 1.0  # only one value, or squares that overflow
-    return NumberFacts(least, bool(np.all(distinct == np.floor(distinct))), rows, rounding, above, spike)
 
 
 def average_prior(hyper: Hyper) -> Hyper:
@@ -196,9 +179,9 @@ def initial_params(family: Family, values: Mapping[Any, Any], setting: Setting, 
     Words have a probability each, in the order of the vocabulary; the lengths of documents stay open.
     """
     key = setting.key
-    if family.kind.coded:
+    if family.facts.kind.coded:
         return {"probability": given_shares(values, setting, groups), "unseen": np.zeros(groups)}
-    if family.kind is Kind.TEXT:
+    if family.facts.kind is Kind.TEXT:
         values = {"probability": values.get("probability", [])}
     if family.facts.counts_points:
         raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
@@ -212,7 +195,7 @@ def initial_params(family: Family, values: Mapping[Any, Any], setting: Setting, 
             raise DataError(f"init: column {key!r} needs {name} of each of {groups} groups, as finite numbers.")
     if wrong:
         raise DataError(f"init: column {key!r} makes no sense: {wrong}.")
-    if family.kind is Kind.TEXT and params["probability"].shape != (groups, len(setting.levels)):
+    if family.facts.kind is Kind.TEXT and params["probability"].shape != (groups, len(setting.levels)):
         words = len(setting.levels)
         raise DataError(f"init: column {key!r} needs a probability of each of its {words:,} words in each group.")
     return params
@@ -237,19 +220,19 @@ def held_numbers(family: Family, values: Any, setting: Setting, groups: int) -> 
 
     A value for one group, or one number, applies to all groups.
     """
-    key, names = setting.key, " and ".join(family.chart)
+    key, names = setting.key, " and ".join(family.facts.chart)
     if family.facts.counts_points:
         raise DataError(f"fixed: column {key!r} is {family.name}, whose shape cannot be fixed.")
     if not isinstance(values, Mapping):
         raise DataError(f"fixed: column {key!r} takes a mapping with some of {names}, not {values!r}.")
-    if family.kind.coded and "probability" not in values:
+    if family.facts.kind.coded and "probability" not in values:
         values = {"probability": _by_level(family, values, setting)}
-    wrong = [name for name in values if name not in family.chart]
+    wrong = [name for name in values if name not in family.facts.chart]
     if wrong:
         raise DataError(f"fixed: column {key!r} is {family.name} and has {names}, not {wrong[0]!r}.")
     given = {name: _for_groups(family, name, value, setting, groups) for name, value in values.items()}
     others = {}  # placeholders in range for the parameters that are not fixed
-    for name, line in family.chart.items():
+    for name, line in family.facts.chart.items():
         if name not in given:
             inner = family._inner_shape(name, setting)
             value = np.eye(inner[0]) if line == "covariance" else {"plain": 0.0, "share": 0.5}.get(line, 1.0)
@@ -285,7 +268,7 @@ def _for_groups(family: Family, name: str, values: Any, setting: Setting, groups
     """Return a parameter for every group, given one for each group or one for all."""
     key = setting.key
     value, inner = fixed_numbers(values, key), family._inner_shape(name, setting)
-    if family.chart[name] == "covariance" and not value.ndim:
+    if family.facts.chart[name] == "covariance" and not value.ndim:
         value = value * np.eye(inner[0])
     if value.shape not in (inner, (groups, *inner)):
         either = f"{(groups, *inner)}, or {inner} for all groups alike" if inner else f"{(groups,)}, or one number"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, format_number, register, scalar_prior, write_number
 from softcount.families.categorical import divergence_of_shares, estimate_shares
 from softcount.families.density import Density
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.table.schema import Key, Kind
 
 INNER = ("lognormal", "gamma", "exponential", "normal")
@@ -94,6 +93,15 @@ class SpikedDensity(Density):
         return [self.family.at if spike >= 0.5 else other for spike, other in each]
 
 
+@cache
+def _facts(of: str, at: float) -> Facts:
+    inner = FAMILIES[of]().facts
+    return Facts(
+        chart={"spike": "share", **inner.chart}, title=f"{of} with a spike at {format_number(at, 4)}",
+        has_products=False, raced=inner.kind.logged and inner.has_products, signed=True, spread=inner.spread,
+    )  # fmt: skip
+
+
 @register
 class Spiked(Family, Struct, frozen=True):
     """Numbers with one frequent value, such as rainfall: mostly 0, otherwise a positive amount.
@@ -137,7 +145,6 @@ class Spiked(Family, Struct, frozen=True):
 
     name = "spiked"
     _density = SpikedDensity
-    kind = Kind.REAL
 
     def __post_init__(self) -> None:
         if self.of not in INNER:
@@ -148,37 +155,18 @@ class Spiked(Family, Struct, frozen=True):
                     f"Spiked: the value of a spike is finite and its rounding is above zero, not {value!r}."
                 )
 
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Return a spike with each density that can hold the other numbers."""
-        if facts.spike is None:
-            return ()
-        at_zero = facts.least == facts.spike == 0
-        # A number written as 0 is between 0 and half a step, if no number is below zero.
-        step = facts.rounding / 2 if at_zero else facts.rounding
-        return [Spiked(of, facts.spike, step) for of in (INNER if at_zero or facts.least > 0 else ("normal",))]
-
     @property
     def inner(self) -> Family:
         """Family of the other numbers."""
         return FAMILIES[self.of]()
 
     @property
-    def title(self) -> str:
-        return f"{self.of} with a spike at {format_number(self.at, 4)}"
-
-    @property
     def facts(self) -> Facts:  # type: ignore[override]
-        raced = self.inner.kind.logged and self.inner.facts.has_products
-        return Facts(has_products=False, raced=raced, signed=True, spread=self.inner.facts.spread)
-
-    @property
-    def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
-        return {"spike": "share", **self.inner.chart}
+        return _facts(self.of, self.at)
 
     def _within(self, setting: Setting) -> Setting:
         """Return the setting of the other family: logarithms are counted from that of a typical number."""
-        if self.inner.kind is not Kind.POSITIVE:
+        if self.inner.facts.kind is not Kind.POSITIVE:
             return setting
         return replace(setting, anchor=-np.log(setting.scale), scale=np.ones(len(setting.scale)))
 
@@ -188,7 +176,7 @@ class Spiked(Family, Struct, frozen=True):
     def transform(self, values: np.ndarray) -> np.ndarray:
         """Return the numbers that are not at the spike, or their logarithms."""
         others = self._others(values)
-        return np.log(others) if self.inner.kind.logged else others
+        return np.log(others) if self.inner.facts.kind.logged else others
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         self.inner.check(self._others(column), key, start)

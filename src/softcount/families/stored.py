@@ -21,7 +21,7 @@ def stored_levels(family: Family, setting: Setting) -> Any:
     """Return the categories, or the number of features of other columns; None for words, which have arrays."""
     if family.facts.words:
         return None
-    return tuple(setting.levels) if family.kind.coded else len(setting.levels)
+    return tuple(setting.levels) if family.facts.kind.coded else len(setting.levels)
 
 
 def read_levels(family: Family, levels: Any, specs: Sequence[Field], widest: int) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def read_levels(family: Family, levels: Any, specs: Sequence[Field], widest: int
         if len(specs) != 1 or specs[0].points is None:
             raise ModelFileError(f"a {family.name} column is counted at points, and the file has none.")
         return {"levels": specs[0].points.values, "step": specs[0].points.step}
-    if family.kind.coded:
-        if family.block:
+    if family.facts.kind.coded:
+        if family.facts.block:
             _check_combinations(cast("Joint", family), levels, specs)
         return {"levels": tuple(levels)}
     if not specs and (type(levels) is not int or not 0 <= levels <= widest):
@@ -62,17 +62,17 @@ def check_columns(family: Family, key: Key, columns: tuple[Key, ...], alone: boo
     """Raise an error if the columns do not match the key; `alone` means that nothing else is modelled."""
     if not columns and alone and family.facts.takes_bag:  # a sparse table has no named columns
         return
-    if not columns or key != (columns if family.block else columns[0]):
+    if not columns or key != (columns if family.facts.block else columns[0]):
         raise ModelFileError(f"{key!r} is {family.name} of the columns {list(columns)!r}.")
 
 
 def count_units(family: Family, columns: tuple[Key, ...]) -> int:
     """Return the number of anchors and scales of a node with these columns."""
-    return 1 if family.kind.coded else (len(columns) or 1) + len(family.facts.number_parents)
+    return 1 if family.facts.kind.coded else (len(columns) or 1) + len(family.facts.number_parents)
 
 
 def can_model(family: Family, kind: Kind) -> bool:
     """Return whether the family can model a column of this kind."""
     if family.facts.words:
         return kind is Kind.TEXT
-    return kind.coded if family.kind.coded else kind.numeric
+    return kind.coded if family.facts.kind.coded else kind.numeric

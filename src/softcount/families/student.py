@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -13,14 +13,12 @@ from softcount.core.counts import Twofold, concatenate, stack
 from softcount.core.special import HALF_LOG_2PI, gap, height, log_integral, shape_of
 from softcount.errors import DataError
 from softcount.families import normal
-from softcount.families.base import Family, register
-from softcount.families.setting import Facts, How, Hyper, Labels, Line, NumberFacts, Params, Setting
+from softcount.families.base import register
+from softcount.families.setting import Facts, How, Hyper, Labels, Params, Setting
 from softcount.priors import NormalInverseChi2
 
 LOWEST, HIGHEST = 1.0, 200.0
 """Bounds of an estimated freedom: below 1 even the median is hardly known, beyond 200 it is a normal."""
-FAR = 50.0
-"""If the mean is this many deviations above zero, the tails do not reach below zero."""
 START = 4.0
 """Initial freedom."""
 
@@ -29,7 +27,8 @@ START = 4.0
 def _facts(freedom: float | None) -> Facts:
     ends = (LOWEST, HIGHEST) if freedom is None else (float(freedom), float(freedom))
     return Facts(
-        exact=False, mergeable=False, has_products=False, rows_first=True, signed=True, hidden="have hidden weights",
+        chart={"mean": "plain", "spread": "log", "freedom": "log"}, exact=False, mergeable=False,
+        has_products=False, rows_first=True, signed=True, hidden="have hidden weights",
         spread="spread", bounds={"freedom": ends},
     )  # fmt: skip
 
@@ -84,17 +83,10 @@ class Student(normal.AroundMean, Struct, frozen=True):
     def facts(self) -> Facts:  # type: ignore[override]
         return _facts(self.freedom)
 
-    chart: ClassVar[Mapping[str, Line]] = {"mean": "plain", "spread": "log", "freedom": "log"}
-
     def __post_init__(self) -> None:
         known = self.freedom
         if known is not None and not (isinstance(known, (int, float)) and 0 < known <= 1e6):
             raise DataError(f"freedom={known!r}: a known freedom is a number above 0 and up to 1e6, such as 4.")
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Return no candidate for numbers near and above zero: its tails reach below zero."""
-        return (cls(),) if facts.least < 0 or facts.above_zero > FAR else ()
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         """Return the features of rows with weight one."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -28,9 +29,9 @@ from softcount.families.categorical import (
 from softcount.families.density import Columns, Density, Rng
 from softcount.families.learning import sums_to_one
 from softcount.families.multinomial import log_ways, polya
-from softcount.families.setting import IMPOSSIBLE, SMALLEST, Facts, How, Hyper, Line, Params, Setting
+from softcount.families.setting import IMPOSSIBLE, SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.priors import Beta, Dirichlet, Expert
-from softcount.table.schema import Field, Kind
+from softcount.table.schema import Kind
 from softcount.text import Reading, Words
 from softcount.text.words import LONGEST_PATTERN
 
@@ -81,7 +82,7 @@ class MultinomialWords(Shares):
 class BernoulliWords(MultinomialWords):
     """Bernoulli: each word is present or not, independently of the others. Absence is evidence too."""
 
-    chart: ClassVar[Mapping[str, Line]] = {"probability": "share"}
+    facts = Facts(chart={"probability": "share"})
 
     def prior_of(self, prior: Any, family: Family, setting: Setting, words: int) -> Hyper:
         """Return the numbers of prior documents with each word, and without it: a prior a is Beta(a, a)."""
@@ -389,8 +390,10 @@ class Bags(Family):
     A column is a sparse matrix: 1 for a document that is present, then the count of each word.
     """
 
-    kind = Kind.TEXT
-    facts = Facts(stack="bag", rows_first=True, counted=True, words=True, linear=True, alone=True)
+    facts = Facts(
+        kind=Kind.TEXT, chart={"probability": "shares"}, stack="bag", rows_first=True, counted=True, words=True,
+        linear=True, alone=True,
+    )  # fmt: skip
     _density = BagsDensity
     by_document = False
     """Whether it counts the documents that contain a word, not the occurrences."""
@@ -531,19 +534,10 @@ class Text(Bags, Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise DataError(f"text model {self.model!r} is not known. Use 'multinomial', 'bernoulli' or 'complement'.")
-        reading = self.reads  # checks the settings and puts them in standard form
+        reading = reading_of(self)  # checks the settings and puts them in standard form
         reading.refuse_steps()
         for part in reading.__struct_fields__:
             force_setattr(self, part, getattr(reading, part))
-
-    @property
-    def reads(self) -> Reading:
-        return Reading(**{part: getattr(self, part) for part in Reading.__struct_fields__})
-
-    @classmethod
-    def of_field(cls, field: Field) -> Text:
-        reading = field.reading or Reading()
-        return cls(**{part: getattr(reading, part) for part in Reading.__struct_fields__})
 
     @property
     def plain(self) -> Family:
@@ -560,11 +554,7 @@ class Text(Bags, Struct, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return replace(Bags.facts, has_density=self.model != "complement")
-
-    @property
-    def chart(self) -> Mapping[str, Line]:  # type: ignore[override]
-        return self.words_model.chart
+        return _facts(self)
 
     def features(self, column: Any, setting: Setting) -> Any:
         if not self.by_document:
@@ -612,18 +602,25 @@ class Text(Bags, Struct, frozen=True):
             f"documents have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
         )
 
-    # -- answers
-
-    @property
-    def title(self) -> str:
-        return f"text, {self.model}"
-
     def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
         code = WordsCode(keys[0], "once" if self.by_document else "times")
         return LookUp(code, clamp(weights[:, 1:].T)) + formula(weights[:, 0])
 
     def density(self, params: Params, setting: Setting) -> Density:
         return (PresenceDensity if self.by_document else TextDensity)(self, params, setting)
+
+
+def reading_of(settings: Text | Reading) -> Reading:
+    """Return how documents are read, from the settings of a family that has them all."""
+    return Reading(**{part: getattr(settings, part) for part in Reading.__struct_fields__})
+
+
+@lru_cache(maxsize=64)
+def _facts(family: Text) -> Facts:
+    return replace(
+        Bags.facts, chart=family.words_model.facts.chart, title=f"text, {family.model}", reading=reading_of(family),
+        has_density=family.model != "complement",
+    )  # fmt: skip
 
 
 BY_MODEL = (

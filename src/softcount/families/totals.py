@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from softcount.errors import DataError
 from softcount.families.base import Family, register, scalar_prior, where_first
 from softcount.families.density import Density
 from softcount.families.learning import product
-from softcount.families.setting import SMALLEST, Facts, How, Hyper, Line, NumberFacts, Params, Setting
+from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.priors import Beta, Gamma
 from softcount.table.schema import Key, Kind
 
@@ -54,7 +53,7 @@ class TotalsDensity(Density):
 
         The whole is the member of the family with the mean features of all groups together.
         """
-        plain = type(self)(self.family, {name: self.own[name] for name in self.family.chart}, self.setting)
+        plain = type(self)(self.family, {name: self.own[name] for name in self.family.facts.chart}, self.setting)
         means = plain._mean_features()
         together = Twofold.of((shares @ means)[None])
         hyper = self.family.hyper(0.0, together, Setting())
@@ -127,7 +126,7 @@ class Totals(Family):
         seen = rows > 0
         params = self.fitted(np.where(seen, rows, 1.0), np.where(seen, total, hyper["whole"]), hyper)
         if how == "predictive":
-            unit = 1.0 if self.kind is Kind.COUNT else hyper["whole"]
+            unit = 1.0 if self.facts.kind is Kind.COUNT else hyper["whole"]
             least = np.maximum(rows, LEAST), np.maximum(total, LEAST * unit)
             params |= dict(zip(self.prior_names, least, strict=True))
         return params
@@ -217,16 +216,10 @@ class Exponential(Totals, Struct, frozen=True):
 
     name = "exponential"
     _density = ExponentialDensity
-    chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
-    facts = Facts(rows_first=True, signed=True, spread="rate")
+    facts = Facts(chart={"rate": "log"}, rows_first=True, signed=True, spread="rate")
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)
-
-    @classmethod
-    def candidates(cls, facts: NumberFacts) -> Sequence[Family]:
-        """Return no candidate for whole numbers: the geometric distribution fits them, without a density peak at 0."""
-        return (cls(),) if facts.least >= 0 and not facts.countable else ()
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         if (bad := column < 0).any():
@@ -313,8 +306,7 @@ class Geometric(Totals, Struct, frozen=True):
 
     name = "geometric"
     _density = GeometricDensity
-    kind = Kind.COUNT
-    chart: ClassVar[Mapping[str, Line]] = {"success": "share"}
+    facts = Facts(kind=Kind.COUNT, chart={"success": "share"}, rows_first=True)
     prior_names = ("successes", "failures")
     conjugate = Beta
     conjugate_parts = ("alpha", "beta")
@@ -394,8 +386,7 @@ class Poisson(Totals, Struct, frozen=True):
 
     name = "poisson"
     _density = PoissonDensity
-    kind = Kind.COUNT
-    chart: ClassVar[Mapping[str, Line]] = {"rate": "log"}
+    facts = Facts(kind=Kind.COUNT, chart={"rate": "log"}, rows_first=True)
     prior_names = ("rows", "shape")
     conjugate = Gamma
     conjugate_parts = ("rate", "shape")

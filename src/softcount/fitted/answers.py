@@ -221,7 +221,7 @@ class Answer(NumberAnswer, Struct, frozen=True):
 
     def _quantile(self, q: float) -> float:
         found = NumberAnswer._quantile(self, q)
-        return float(np.ceil(found)) if self.density.family.kind.whole else found
+        return float(np.ceil(found)) if self.density.family.facts.kind.whole else found
 
 
 class AveragedAnswer(NumberAnswer, Struct, frozen=True):

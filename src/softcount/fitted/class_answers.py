@@ -14,6 +14,7 @@ from msgspec import Struct
 from softcount.core import remedies
 from softcount.core.special import log_sum_exp, softmax_rows
 from softcount.errors import DataError
+from softcount.families.base import family_title
 from softcount.families.density import Density, concatenate_groups
 from softcount.fitted.answers import (
     CLASS,
@@ -267,7 +268,9 @@ def read_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
 def refuse_query(leaf: Node, column: Key) -> None:
     """Raise an error if the columns of a leaf cannot be queried."""
     if leaf.family.facts.words:
-        raise DataError(f"{column!r} ({leaf.family.title}) cannot be queried: sample() draws documents or sequences.")
+        raise DataError(
+            f"{column!r} ({family_title(leaf.family)}) cannot be queried: sample() draws documents or sequences."
+        )
     if leaf.family.facts.counted:
         raise DataError(
             f"{column!r} is part of a {leaf.family.name} block, whose size is not modelled: it cannot be queried."
@@ -409,7 +412,7 @@ def column_shape(fitted: Fitted, column: Key) -> ColumnShape:
         shares = np.asarray(density.params["probability"], dtype=float)
         return ColumnShape(column, levels, np.arange(len(levels)), shares)
     low, high = column_range(fitted, column)
-    whole = density.family.kind.whole and high - low < WHOLE_NUMBERS
+    whole = density.family.facts.kind.whole and high - low < WHOLE_NUMBERS
     points = np.arange(np.floor(low), np.ceil(high) + 1) if whole else np.linspace(low, high, POINTS)
     each = np.eye(fitted.n_groups)
     bounds = fitted.schema[column].bounds

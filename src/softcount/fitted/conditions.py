@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from softcount.core import remedies
 from softcount.errors import DataError, warn
+from softcount.families.base import family_title
 from softcount.families.density import Density
 from softcount.sources import wording
 from softcount.table import Chunk, Table
@@ -411,7 +412,7 @@ def _share_of(density: Density, piece: Piece) -> np.ndarray:
     if piece.low == piece.high:
         return density.mass_at(piece.low)
     # P(low < x <= high): low is the largest number below the piece, high the largest in it.
-    if density.family.kind.whole:
+    if density.family.facts.kind.whole:
         low = float(np.ceil(piece.low) - 1.0 if piece.low_in else np.floor(piece.low))
         high = float(np.floor(piece.high) if piece.high_in else np.ceil(piece.high) - 1.0)
     else:
@@ -433,8 +434,8 @@ def evidence_within(key: Key, density: Density, pieces: Pieces) -> np.ndarray:
     """
     if not density.has_cdf:
         raise DataError(
-            f"column {key!r} is {density.family.title}, for which the probability of a range has no exact formula. "
-            f"Give a value."
+            f"column {key!r} is {family_title(density.family)}, for which the probability of a range has no exact "
+            f"formula. Give a value."
         )
     found = share_within(density, pieces)
     points = np.array([piece.low for piece in pieces if piece.low == piece.high])

@@ -17,6 +17,7 @@ from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
 from softcount.families import Params
+from softcount.families.base import family_title
 from softcount.families.setting import average_prior
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.class_answers import column_range
@@ -478,8 +479,8 @@ def find_quadratic_form(model: Fitted, first: Any, second: Any) -> Quadratic:
         found = leaf.density(model.estimates).as_normal()
         if found is None:
             raise DataError(
-                f"column {leaf.key!r} ({leaf.family.title}) is not normal within the classes, so their boundary is not "
-                "quadratic. Use normal or multinormal columns, or to_linear()."
+                f"column {leaf.key!r} ({family_title(leaf.family)}) is not normal within the classes, so their "
+                "boundary is not quadratic. Use normal or multinormal columns, or to_linear()."
             )
         means.append(found[0][[one, other]])
         spreads.append(found[1][[one, other]])

@@ -13,6 +13,7 @@ from softcount.core.counts import ROOT
 from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.families import Family, Params
+from softcount.families.base import family_title
 from softcount.fitted.answers import Conditioned, Expect, absent_cells
 from softcount.fitted.class_answers import ClassesGiven, expected_cells
 from softcount.fitted.classes import anomaly_scores, describe, make_cards
@@ -184,7 +185,7 @@ class FittedTable(Learned, frozen=True, eq=False):
     @property
     def column_titles(self) -> dict[Key, str]:
         """The name of the distribution of every column or block of columns."""
-        return {key: family.title for key, family in self.column_families.items()}
+        return {key: family_title(family) for key, family in self.column_families.items()}
 
     @property
     def answering_model(self) -> str:

@@ -15,6 +15,7 @@ from softcount.core.counts import Counts, Twofold
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Categorical, Family, Setting
 from softcount.families import Params as Own
+from softcount.families.base import family_title
 from softcount.fitted.answers import Expect
 from softcount.fitted.fitted import FittedTable, register_fitted
 from softcount.fitted.network_answers import (
@@ -83,7 +84,7 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     @property
     def column_titles(self) -> dict[Key, str]:
         cut = {key: f"cut into {len(edges) + 1} intervals" for key, edges in self.net.cuts.items()}
-        return {key: family.title for key, family in self.column_families.items()} | cut
+        return {key: family_title(family) for key, family in self.column_families.items()} | cut
 
     @property
     def names(self) -> list[Any]:

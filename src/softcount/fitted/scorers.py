@@ -12,7 +12,7 @@ from softcount.core.formulas import Apply, Formula, LookUp, formula, scale_terms
 from softcount.core.ranges import Amount, Floats, Positive
 from softcount.core.special import log_of, log_ratio
 from softcount.errors import DataError
-from softcount.families.base import IMPOSSIBLE
+from softcount.families.base import IMPOSSIBLE, family_title
 from softcount.families.text import BagsDensity
 from softcount.fitted.calibration import Calibration
 from softcount.models.bag_stack import Bag
@@ -199,7 +199,7 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
             part = leaf.density(model.estimates).linear()
             if part is None:
                 raise DataError(
-                    f"column {leaf.key!r} ({leaf.family.title}) is not linear in the classes' log-odds. "
+                    f"column {leaf.key!r} ({family_title(leaf.family)}) is not linear in the classes' log-odds. "
                     "Use multinomial, Bernoulli, text or categorical columns, or Normal(tied='classes')."
                 )
             coefs.append(part[0] * weight)
@@ -218,8 +218,10 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         terms = []
         for leaf, found in zip(model.model.leaves, self.leaf_formulas(model), strict=True):
             if found is None:
-                raise not_exported(leaf.key, f"is {leaf.family.title}", "has no formula without special functions")
-            plain = leaf.family.block or isinstance(found, LookUp)
+                raise not_exported(
+                    leaf.key, f"is {family_title(leaf.family)}", "has no formula without special functions"
+                )
+            plain = leaf.family.facts.block or isinstance(found, LookUp)
             terms.append(found if plain else unless_missing(leaf.columns[0], found))
         return terms
 
@@ -315,7 +317,7 @@ class ColumnWeights(Scorer, frozen=True, eq=False, tag="column weights"):
             if leaf.key in limited:
                 if leaf.family.facts.words:
                     why = "with a weight has words that are impossible in some class"
-                    raise not_exported(leaf.key, f"is {leaf.family.title}", why)
+                    raise not_exported(leaf.key, f"is {family_title(leaf.family)}", why)
                 term = (
                     LookUp(term.code, np.maximum(term.table, LOWEST))
                     if isinstance(term, LookUp)

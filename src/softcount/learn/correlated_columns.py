@@ -15,6 +15,7 @@ from softcount.families.multinormal import Multinormal, PriorScale
 from softcount.learn.initialise import Sketch
 from softcount.learn.prepare import Prepared, prepare
 from softcount.learn.record import Learned, Plan
+from softcount.models.declare import fit_to_key
 from softcount.models.nodes import Node
 from softcount.networks.scores import CodeCounts, dependent_pairs
 from softcount.run.local import HeldRows, Rows, Runner
@@ -177,7 +178,7 @@ class CorrelatedBlocks(Struct, frozen=True):
     def prepared(self, before: Prepared, plan: Plan, runner: Runner, scale: PriorScale) -> tuple[Prepared, Plan]:
         """Prepare the table for these blocks; `scale` is that of the prior on covariances."""
         families = {
-            block: Multinormal(prior_scale=scale) if kind == Multinormal.name else FAMILIES[kind]().for_key(block)
+            block: Multinormal(prior_scale=scale) if kind == Multinormal.name else fit_to_key(FAMILIES[kind](), block)
             for block, kind in self.blocks.items()
         }
         plan = replace(plan, declared=replace(plan.declared, families=plan.declared.families | families))

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from softcount.core.counts import Twofold
 from softcount.core.special import least_share
 from softcount.errors import DataError
-from softcount.families import FAMILIES, Family, How, Hyper, Params, Setting
-from softcount.families.setting import NumberFacts, facts_of_numbers
+from softcount.families import Family, How, Hyper, Params, Setting
+from softcount.families.base import family_title
+from softcount.families.candidates import NumberFacts, candidates, facts_of_numbers
 from softcount.learn.record import Plan, retry_wider
 from softcount.models.nodes import Node, node_hyper
 from softcount.models.stacks import one_hot
@@ -187,7 +188,7 @@ def _choose_families(table: Table, plan: Plan, runner: Runner, known_classes: bo
             found[key] = Contest(key, numbers, plans, how, prior).choose(families, known_classes)
     reasons = {key: (entry.plan, why) for key, (entry, why) in found.items() if entry.plan is not None}
     chosen = {key: entry.trial.node.family for key, (entry, _) in found.items()}
-    forced: dict[Key, Any] = {key: family.reads for key, family in chosen.items() if not isinstance(key, tuple)}
+    forced: dict[Key, Any] = {key: family.facts.reads for key, family in chosen.items() if not isinstance(key, tuple)}
     declared = replace(
         plan.declared, families=plan.declared.families | chosen, forced=plan.declared.forced | forced,
         floors={key: entry.floor for key, (entry, _) in found.items()}, auto=frozenset(), all_auto=False,
@@ -266,7 +267,7 @@ class Entry(Struct, frozen=True, eq=False):
 
     @property
     def title(self) -> str:
-        return self.trial.node.family.title
+        return family_title(self.trial.node.family)
 
     @property
     def size(self) -> int:
@@ -289,7 +290,7 @@ class Contest(Struct, frozen=True, eq=False):
 
     def choose(self, families: Sequence[Family], known_classes: bool) -> tuple[Entry, str]:
         """Return the simplest family whose held-out likelihood is within chance of the best, and the reason."""
-        kinds = [families] if families else [kind.candidates(self.numbers.facts) for kind in FAMILIES.values()]
+        kinds = [families] if families else candidates(self.numbers.facts)
         kept = [[x for x in kind if families or self._may_be(x, known_classes)] for kind in kinds]
         found: list[Entry] = []
         # Fast families first: slow ones need to be tried only as long as they may win.
@@ -307,7 +308,7 @@ class Contest(Struct, frozen=True, eq=False):
         if not found:
             raise DataError(f"column {self.key!r}: no family of numbers fits it. Say what it is with kinds.")
         whole = self.numbers.values.ndim == 1 and self.numbers.facts.countable
-        found.sort(key=lambda x: (x.size, x.trial.node.family.kind.whole != whole))
+        found.sort(key=lambda x: (x.size, x.trial.node.family.facts.kind.whole != whole))
         top = max(found, key=self._mean)
         won = top
         for entry in found:  # the simplest that is as good, within chance
@@ -352,7 +353,7 @@ class Contest(Struct, frozen=True, eq=False):
         if isinstance(self.key, tuple):
             fields = [self.plans[column].field for column in self.key]
         else:
-            kind: Any = family.reads
+            kind: Any = family.facts.reads
             plan = self.plans[self.key].anchored(self.numbers.values).as_kind(kind, "")
             points = CountedPoints.of([self.numbers.values]) if family.facts.counts_points else plan.field.points
             fields = [replace(plan.field, points=points)]
@@ -373,7 +374,7 @@ class Contest(Struct, frozen=True, eq=False):
             scores = trial.held_out(best.scores if best is not None and family.facts.counts_points else None)
         if scores is None:
             return None
-        if family.kind.whole and self.numbers.least == 0:
+        if family.facts.kind.whole and self.numbers.least == 0:
             # A recorded 0 was between 0 and half a step, so the density of a count is twice as high there.
             scores = scores + np.log(2.0) * (self.numbers.values == 0)
         return Entry(trial, floor, plan, np.where(np.isnan(scores), -np.inf, scores))
@@ -389,8 +390,8 @@ def _floor(family: Family, numbers: Numbers) -> float:
     """Return the minimum variance of a group as a share of the column's: not below the rounding."""
     if numbers.values.ndim > 1:
         return 0.0
-    if family.kind.logged and numbers.least <= 0:
+    if family.facts.kind.logged and numbers.least <= 0:
         return 0.0
-    values = np.log(numbers.values) if family.kind.logged else family.transform(numbers.values)
+    values = np.log(numbers.values) if family.facts.kind.logged else family.transform(numbers.values)
     there = np.isfinite(values)
     return least_share(values[there], numbers.weights[there]).share if there.any() else 0.0

@@ -474,8 +474,8 @@ def perturb(family: Family, params: Own, which: np.ndarray, rng: np.random.Gener
 
     Spreads around a mean stay unchanged.
     """
-    moved, places = dict(params), "plain" in family.chart.values()
-    for name, line in reversed(list(family.chart.items())):
+    moved, places = dict(params), "plain" in family.facts.chart.values()
+    for name, line in reversed(list(family.facts.chart.items())):
         old = params[name]
         if line == "plain":
             new = old + 0.1 * floors.deviation(family, params) * rng.standard_normal(old.shape)
@@ -592,7 +592,7 @@ def params_around(given: Mapping[Any, Any]) -> Callable[[ClassModel, Imagined], 
 def start_levels(init: Any) -> dict[Any, list[Any]]:
     if not isinstance(init, Mapping):
         return {}
-    names = {name for family in FAMILIES.values() for name in family().chart}
+    names = {name for family in FAMILIES.values() for name in family().facts.chart}
     return {
         key: list(own) for key, own in init.items() if isinstance(own, Mapping) and not names & {str(x) for x in own}
     }

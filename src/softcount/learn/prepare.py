@@ -33,7 +33,7 @@ SLACK = 1e-6
 
 def with_floors(leaves: tuple[Node, ...], schema: Schema, sketch: Sketch) -> tuple[Node, ...]:
     """The leaves with the least variance of every column of numbers, by its spread and its rounding."""
-    logged = {column for leaf in leaves if leaf.family.kind.logged for column in leaf.columns}
+    logged = {column for leaf in leaves if leaf.family.facts.kind.logged for column in leaf.columns}
     floors = {}
     for place, spec in enumerate(schema.stored("reals")):
         values = sketch.chunk.reals[:, place]
@@ -170,7 +170,7 @@ class Prepared(Struct, frozen=True, eq=False):
 def _sketch(chunks: Rows, model: ClassModel, table: Table) -> Sketch:
     """Sketch the rows in the units of the model: logarithms where it takes them, one unit for shared widths."""
     place = {spec.key: number for number, spec in enumerate(model.schema.stored("reals"))}
-    logged = [place[leaf.key] for leaf in model.leaves if leaf.family.kind.logged and leaf.key in place]
+    logged = [place[leaf.key] for leaf in model.leaves if leaf.family.facts.kind.logged and leaf.key in place]
     lots: dict[Any, list[int]] = {}
     for leaf in model.leaves:
         if leaf.family.facts.shared_by_columns and leaf.key in place:

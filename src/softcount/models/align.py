@@ -121,7 +121,12 @@ def unite_schemas(left: Schema, right: Schema, grow: Collection[Key] | None) -> 
 
 
 def unite_leaf(leaf: Node, schema: Schema, groups: int) -> Node:
-    family, setting = leaf.family.united(leaf.setting, [schema[column] for column in leaf.columns], groups)
+    """Return the leaf with the categories, words or points of a united schema and this many groups."""
+    family, setting = leaf.family, replace(leaf.setting, groups=groups, blank=None)
+    fields, facts = [schema[column] for column in leaf.columns], leaf.family.facts
+    if fields and (facts.kind.coded or facts.words or facts.counts_points):
+        family, own = family.set_up(leaf.key, fields, groups, float(setting.floor))
+        setting = replace(setting, levels=own.levels, step=own.step)
     return replace(leaf, family=family, setting=setting)
 
 

@@ -78,12 +78,12 @@ class Coordinates:
         self.parts: list[Part] = []
         for bundle in model.nodes.bundles:
             axis = None if hypers is None else set_axis(bundle)
-            for name, line in bundle.family.chart.items():
+            for name, line in bundle.family.facts.chart.items():
                 free = [place for place, key in enumerate(bundle.keys) if name not in imagined.fixed.get(key, {})]
                 if free:
                     some = None if len(free) == len(bundle.keys) else np.array(free)
                     self.parts.append(Part(bundle, name, line, some, axis))
-        self.whole = all(bundle.family.chart for bundle in model.nodes.bundles) and every == 1
+        self.whole = all(bundle.family.facts.chart for bundle in model.nodes.bundles) and every == 1
 
     def vector(self, params: Params) -> np.ndarray:
         parts = [part.flatten(straight(self._some(part, params), part.line)) for part in self.parts]

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from softcount.core import remedies
 from softcount.core.counts import Counts
 from softcount.errors import DataError
 from softcount.families import FAMILIES, Categorical, Family, Linear, Setting
-from softcount.families.base import given_family
+from softcount.families.base import family_title, given_family
+from softcount.families.candidates import choices
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Node, best_evidence
@@ -25,7 +26,7 @@ from softcount.run.local import Rows
 from softcount.sources import wording
 from softcount.table import Chunk, Settled, Table
 from softcount.table.discretise import MOST_INTERVALS, IntervalDensity, by_class, equal_count, interval_names
-from softcount.table.schema import CountedPoints, Key, Kind, Schema, points_for
+from softcount.table.schema import CountedPoints, Field, Key, Kind, Schema, points_for
 from softcount.text import Reading
 
 BY_KIND = {
@@ -68,7 +69,7 @@ class Declared(Struct, frozen=True):
     @property
     def leaves_open(self) -> bool:
         """Whether rows choose the family of some column."""
-        return self.all_auto or bool(self.auto) or any(x.choices for x in self._declared_families)
+        return self.all_auto or bool(self.auto) or any(choices(x) for x in self._declared_families)
 
     def undecided(self, schema: Schema) -> dict[Key, Sequence[Family]]:
         """Return the columns and blocks whose family the rows choose, with the families to choose from.
@@ -78,14 +79,14 @@ class Declared(Struct, frozen=True):
         for key in self.auto:
             if key not in schema.by_key:
                 raise DataError(f"kinds: the table has no column {key!r}.")
-        found: dict[Key, Sequence[Family]] = {key: x.choices for key, x in self.families.items() if x.choices}
+        found: dict[Key, Sequence[Family]] = {key: own for key, x in self.families.items() if (own := choices(x))}
         for spec in schema.used:
             if not spec.kind.numeric or spec.key in self.families or any(spec.key in block for block in self.blocks):
                 continue
             if self.all_auto or spec.key in self.auto:
                 found[spec.key] = ()
-            elif self.everything is not None and self.everything.choices and not self.everything.block:
-                found[spec.key] = self.everything.choices
+            elif self.everything is not None and choices(self.everything) and not self.everything.facts.block:
+                found[spec.key] = choices(self.everything)
         return found
 
     @property
@@ -145,12 +146,12 @@ def read_kinds(kinds: Any) -> Declared:
         if isinstance(kind, str) and kind in LEFT_OUT:
             declared.forced[key] = "ignore"
             continue
-        family = family_of(kind, key).for_key(key)
+        family = fit_to_key(family_of(kind, key), key)
         declared.families[key] = family
         for column in key if isinstance(key, tuple) else (key,):
             if column in declared.forced:
                 raise DataError(f"kinds names column {column!r} twice. A column has one kind, alone or in one block.")
-            declared.forced[column] = family.reads
+            declared.forced[column] = family.facts.reads
     return declared
 
 
@@ -165,7 +166,46 @@ def family_of(kind: Any, key: Key) -> Family:
         elsewhere = FROM_OTHER_SOFTWARE.get(name.lower())
         hint = f"Did you mean {elsewhere!r}?" if elsewhere else remedies.similar(name, known)
         raise DataError(f"column {key!r}: {kind!r} is not a kind.{hint and ' '}{hint} Known: {', '.join(known)}.")
-    return FAMILIES[name].spelt(how) if colon else FAMILIES[name]()
+    return _with_settings(FAMILIES[name](), how) if colon else FAMILIES[name]()
+
+
+def _with_settings(family: Any, how: str) -> Family:
+    """Parse the settings after the name of a family and a colon, in any order: `markov:2,words`."""
+    parts, examples, found = [part.strip() for part in how.split(",")], family.facts.suffix, {}
+    if not examples:
+        raise DataError(f"{family.name}:{how} is not a kind: {family.name} takes no suffix.")
+    for part in parts:
+        alike = [x for x in examples if examples[x].isdigit() is part.isdigit() and x not in found]
+        if not part or not alike:
+            written = [f"{family.name}:{example}" for example in (*examples.values(), ",".join(examples.values()))]
+            raise DataError(f"{family.name}:{how} is not a kind. Write {', '.join(written[:-1])} or {written[-1]}.")
+        found[alike[0]] = int(part) if part.isdigit() else part
+    chosen: Family = replace(family, **found)
+    return chosen
+
+
+def fit_to_key(family: Family, key: Key) -> Family:
+    """Return the family for a key: a column, or a tuple of columns."""
+    if isinstance(key, tuple) and key and family.facts.as_block:
+        block = FAMILIES[family.facts.as_block]
+        own = set(block.__struct_fields__) & set(family.__struct_fields__)
+        family = block(**{name: getattr(family, name) for name in own})  # seam: settings that both families have
+    facts, name = family.facts, family.name
+    if isinstance(key, tuple) and not key:
+        raise DataError(f"kinds names a block of no columns as {name}. Give a tuple of names.")
+    if facts.block and not isinstance(key, tuple):
+        raise DataError(f"{name} is for a block of columns; give a tuple of names instead of {key!r}.")
+    if isinstance(key, tuple) and not facts.block:
+        raise DataError(f"{name} is for a single column, but {key!r} names {len(key)} of them.")
+    if isinstance(key, tuple) and len(key) != (facts.n_columns or len(key)):
+        raise DataError(f"{name} takes two columns, successes and trials, not {key!r}.")
+    return family
+
+
+def _default_family(spec: Field) -> Family:
+    """Return the family of a column that is not declared; of text, with the settings by which it was read."""
+    family = FAMILIES[BY_KIND[spec.kind]]
+    return family() if spec.reading is None else family(**asdict(spec.reading))
 
 
 def nodes_of(
@@ -180,15 +220,15 @@ def nodes_of(
                 "Give the rows as a dense array or a frame."
             )
         return (Node(BAG, (), family, Setting((BAG,), groups, tuple(range(bag)), floor=floor)),)
-    if declared.everything is not None and declared.everything.block:
+    if declared.everything is not None and declared.everything.facts.block:
         key = tuple(spec.key for spec in schema.used)
-        return (_block_node(key, declared.everything.for_key(key), schema, groups, floor),)
+        return (_block_node(key, fit_to_key(declared.everything, key), schema, groups, floor),)
     blocks = declared.blocks
     taken = {column for block in blocks for column in block}
     nodes = []
     for spec in schema.used:
         if spec.key not in taken:
-            own = declared.families.get(spec.key) or declared.everything or FAMILIES[BY_KIND[spec.kind]].of_field(spec)
+            own = declared.families.get(spec.key) or declared.everything or _default_family(spec)
             least = max(floor, declared.floors.get(spec.key, 0.0))
             nodes.append(Node(spec.key, (spec.key,), *own.set_up(spec.key, [spec], groups, least)))
     nodes += [_block_node(key, family, schema, groups, floor) for key, family in blocks.items()]
@@ -391,8 +431,8 @@ def _check_nodes(nodes: Sequence[Node]) -> None:
         if node.family.facts.counts_points:
             normal, cut = remedies.kind(node.key, "normal"), remedies.of_column("cut", node.key, 5)
             raise DataError(
-                f"column {node.key!r} is {node.family.title}, which nodes of a network cannot be. Declare it normal "
-                f"({normal}), or cut it into levels ({cut})."
+                f"column {node.key!r} is {family_title(node.family)}, which nodes of a network cannot be. Declare it "
+                f"normal ({normal}), or cut it into levels ({cut})."
             )
 
 
@@ -440,8 +480,8 @@ def _follow_numbers(node: Node, graph: Graph, known: Mapping[Key, Node], schema:
         return node
     if not node.family.facts.joins_numbers:
         raise DataError(
-            f"{node.key!r} depends on the number {numbers[0]!r}, but is {node.family.title}: only a normal number can. "
-            f"Declare it normal ({remedies.kind(node.key, 'normal')}), or cut the other into levels "
+            f"{node.key!r} depends on the number {numbers[0]!r}, but is {family_title(node.family)}: only a normal "
+            f"number can. Declare it normal ({remedies.kind(node.key, 'normal')}), or cut the other into levels "
             f"({remedies.of_column('cut', numbers[0], 5)})."
         )
     fields = [schema[key] for key in (node.key, *numbers)]

@@ -42,9 +42,9 @@ class Node(Struct, frozen=True):
 
     def levels_of(self, want: int | None = None) -> Sequence[object] | None:
         """Return the categories of one of its columns, or of all together; None for numbers and words."""
-        if not self.family.kind.coded:
+        if not self.family.facts.kind.coded:
             return None
-        joint = want is not None and self.family.block
+        joint = want is not None and self.family.facts.block
         return self.setting.levels_of_column(want or 0) if joint else self.setting.levels
 
     def with_groups(self, groups: int) -> Node:
@@ -354,7 +354,7 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
 
 def per_level(family: Family) -> bool:
     """Return whether there is a prior parameter for every category, and so the same ones for columns of one size."""
-    return "shares" in family.chart.values()
+    return "shares" in family.facts.chart.values()
 
 
 def node_hyper(node: Node, prior: Any, stats: Twofold) -> Hyper:

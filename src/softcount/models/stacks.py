@@ -314,7 +314,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
 
     @property
     def _log_columns(self) -> list[int]:
-        return [j for j, node in enumerate(self.nodes) if node.family.kind.logged]
+        return [j for j, node in enumerate(self.nodes) if node.family.facts.kind.logged]
 
     def base(self, data: np.ndarray) -> np.ndarray | float:
         return -np.nan_to_num(data[:, self._log_columns]).sum(axis=1) if self._log_columns else 0.0
@@ -364,7 +364,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
             self.kernels.score_reals(np.ascontiguousarray(data[:, node : node + 1]), *own, out)
             return
         column = data[:, node]
-        out += compiled[node].score(np.exp(column) if self.nodes[node].family.kind.logged else column)
+        out += compiled[node].score(np.exp(column) if self.nodes[node].family.facts.kind.logged else column)
 
     def score_nodes(self, data: np.ndarray, compiled: Any, out: np.ndarray) -> np.ndarray:
         if not isinstance(compiled, tuple):

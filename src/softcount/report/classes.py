@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from softcount.core.counts import ROOT
 from softcount.evaluate.warnings import WORSE
+from softcount.families.base import family_title
 from softcount.fitted.answers import CLASS, labels_in, name_apart
 from softcount.fitted.classes import relative
 from softcount.fitted.explain import influence_meaning
@@ -215,7 +216,7 @@ def model_page(
         return page
     families: dict[Any, str] = {}
     for key, family in fitted.families.items():
-        families |= dict.fromkeys(key if isinstance(key, tuple) else (key,), family.title)
+        families |= dict.fromkeys(key if isinstance(key, tuple) else (key,), family_title(family))
     page.heading("Columns")
     modelled = {"modelled as": lambda spec: families.get(spec.key, "-")}
     quality.add_columns(page, fitted.schema, fitted.missing, fitted.n_rows, more=modelled)

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from softcount.core.lazy import rel_entr
 from softcount.errors import DataError
+from softcount.families.base import family_title
 from softcount.learn.record import bic, description_length
 from softcount.pictures.chart import share_chart
 from softcount.pictures.text import format_count, format_number, format_share
@@ -242,7 +243,7 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
     title = f"{key_text(key)}, given {', '.join(above)}" if above else key_text(key)
     given = [list(map(redaction.level, table.parents, levels)) for levels in table.configurations()]
     if table.levels is None:
-        heads = [family.title]
+        heads = [family_title(family)]
         words = table.node.density(fitted.estimates).describe()
         cells = [[text if redaction.shows_cells else "a number"] for text in words]
     else:

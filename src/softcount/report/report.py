@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.evaluate.scores import describe_rows
+from softcount.families.base import family_title
 from softcount.files import atomic_writer
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
@@ -139,7 +140,7 @@ def nodes_page(model: Learned, redact: bool = False) -> Page:
     for node in model.model.nodes if not redact else ():
         page.heading(key_text(node.key))
         words = node.density(model.estimates).describe()
-        page.grid(("group", node.family.title), [(str(group), text) for group, text in enumerate(words)])
+        page.grid(("group", family_title(node.family)), [(str(group), text) for group, text in enumerate(words)])
     return page
 
 
