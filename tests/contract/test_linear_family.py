@@ -13,6 +13,7 @@ from scipy.stats import norm
 from softcount.core.counts import Twofold, two_product
 from softcount.errors import DataError
 from softcount.families import Linear, Multinormal, Normal, Setting, floors
+from softcount.families.learning import convert_stats
 from softcount.families.setting import How
 from softcount.priors import Beta
 
@@ -111,7 +112,7 @@ def test_statistics_about_other_anchors_are_those_counted_there(table: Any, by: 
     d = rows.shape[1]
     old, new = setting_of(d, anchor, scale), setting_of(d, anchor + by / scale, scale * ratio)
     family = line_of(d)
-    moved = family.moved(counted(rows, groups, old), family, old, new).value
+    moved = convert_stats(family, counted(rows, groups, old), family, old, new).value
     np.testing.assert_allclose(moved, counted(rows, groups, new).value, rtol=1e-9, atol=1e-6 * ratio**2)
 
 
@@ -122,7 +123,7 @@ def test_statistics_of_parents_in_another_order_are_put_in_order(table: Any) -> 
     units = scale * 2.0 ** np.arange(d)
     back = np.array([0, *range(d - 1, 0, -1)])
     other, mine = setting_of(d, anchor, units[back]), setting_of(d, anchor, units)
-    moved = family.moved(counted(rows[:, back], groups, other), Linear(family.parents[::-1]), other, mine)
+    moved = convert_stats(family, counted(rows[:, back], groups, other), Linear(family.parents[::-1]), other, mine)
     np.testing.assert_allclose(moved.value, counted(rows, groups, mine).value, rtol=1e-13, atol=1e-13)
 
 
@@ -179,8 +180,9 @@ def test_units_change_the_evidence_and_the_likelihood_only_by_themselves(table: 
         stats = counted(rows, groups, setting)
         hyper = family.hyper(1.0, stats, setting)
         params = family.estimate(stats, hyper, "mean")
-        logs = family.completed(stats, params), family.evidence(stats, hyper), -family.log_spread(stats, hyper)
-        found.append(np.array(logs) + family.log_unit(stats, setting))
+        logs = family.completed(stats, params), family.evidence(stats, hyper), 0.0
+        units = [family.log_unit(stats, one) for one in (setting, setting, setting.in_deviations(hyper))]
+        found.append(np.array(logs) + units)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-7, atol=1e-6)
 
 

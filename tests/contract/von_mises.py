@@ -38,7 +38,7 @@ class VonMises(Family, Struct, frozen=True):
     name = "von_mises"
     facts = Facts(
         chart={"direction": "plain", "concentration": "log"}, bounds={"concentration": (LEAST, MOST)},
-        rows_first=True, signed=True,
+        rows=0, signed=True,
     )  # fmt: skip
     _n_features = 3
     _density = VonMisesDensity

@@ -48,7 +48,7 @@ class Weibull(Totals, Struct, frozen=True):
     shape: float = 2.0
 
     name = "weibull"
-    facts = Facts(kind=Kind.POSITIVE, chart={"rate": "log"}, rows_first=True)
+    facts = Facts(kind=Kind.POSITIVE, chart={"rate": "log"}, rows=0)
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)

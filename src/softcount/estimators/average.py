@@ -88,7 +88,7 @@ class ClassMember:
             | {name: np.asarray(value)[0] for name, value in figures[leaf.key].items()}
             for leaf in fitted.model.leaves
             if leaf.family.facts.mergeable
-            and not leaf.family.hidden(leaf.key, any(fitted.missing.get(c) for c in leaf.columns))
+            and not leaf.describe_hidden(any(fitted.missing.get(c) for c in leaf.columns))
         }
 
     def row_logs(self, X: Any, of: Key | None = None) -> np.ndarray:

@@ -85,10 +85,6 @@ class Family:
         """Return the number of features; by default a constant, or one per category."""
         return self._n_features or len(setting.levels)
 
-    def transform(self, values: np.ndarray) -> np.ndarray:
-        """Return the numbers that are counted: the values or their logarithms."""
-        return values
-
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         """Return the (rows x width) feature matrix, whose sums are all that is learned. A missing row is zeros."""
         raise NotImplementedError
@@ -100,10 +96,6 @@ class Family:
         """
         return Twofold.of(memberships.T @ self.features(column, setting))
 
-    def hidden(self, key: Key, holes: bool) -> str:
-        """Return a description of what one pass over labelled rows cannot count, or an empty string."""
-        return f"column {key!r} is {self.name}, whose rows {self.facts.hidden}" if self.facts.hidden else ""
-
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
@@ -114,20 +106,8 @@ class Family:
         """
         return None
 
-    def observed(self, stats: np.ndarray) -> float | None:
-        """Return the weight of the rows that had a value; None if the statistics do not show it."""
-        return float(stats[..., 0].sum()) if self.facts.rows_first else None
-
-    def moved(self, stats: Twofold, was: Family, old: Setting, new: Setting) -> Twofold:
-        """Convert statistics counted in another setting to this one. Raises an error for those of another family."""
-        if type(was) is not type(self):
-            raise DataError(
-                f"column {old.key!r} is {was.name} in one model and {self.name} in the other. "
-                "Declare it the same in both with kinds."
-            )
-        return self._rebase(stats, was, old, new)
-
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        """Convert statistics that a family `was` of the same class counted in another setting (`convert_stats`)."""
         return stats
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
@@ -227,10 +207,6 @@ class Family:
         """Return the part of the log-likelihood due to the unit of the column; 0 without a unit."""
         return float(stats.value[..., 0].sum() * np.log(setting.scale).sum()) if self.facts.signed else 0.0
 
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        """Return the part of the log-likelihood due to the deviations of the columns, in counting units."""
-        return 0.0
-
     # -- scoring
 
     def natural(self, params: Params) -> np.ndarray:
@@ -240,10 +216,6 @@ class Family:
     def base(self, column: np.ndarray) -> np.ndarray | float:
         """Return the part of each row's log-density that is the same in all groups."""
         return 0.0
-
-    def raced(self, params: Params, setting: Setting) -> np.ndarray:
-        """Return the natural parameters of every group, for many sets of parameters side by side."""
-        return self.natural(self.public(params, setting))
 
     def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         """Return weights and intercepts from natural parameters, for a linear family."""

@@ -145,7 +145,7 @@ class Shares(Family):
     def posterior(self, stats: Twofold, hyper: Hyper, setting: Setting) -> Dirichlet:
         return Dirichlet(self.tally(stats) + self.prior_tally(hyper, "mean"))
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         return move_levels(stats, old.key, old.levels, new.levels)
 
 
@@ -224,7 +224,7 @@ class Categorical(Shares, Struct, frozen=True):
 
     name = "categorical"
     _density = CategoricalDensity
-    facts = replace(Shares.facts, kind=Kind.CATEGORICAL, as_block="joint", stack="codes", linear=True)
+    facts = replace(Shares.facts, kind=Kind.CATEGORICAL, as_block="joint", stack="codes", rows=slice(None), linear=True)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         return np.asarray((column[:, None] == np.arange(1, self.width(setting) + 1)).astype(np.float64))
@@ -233,9 +233,6 @@ class Categorical(Shares, Struct, frozen=True):
         counts, alpha = np.maximum(stats.value, 0.0), hyper["alpha"]
         shares = estimate_shares(counts, alpha, how, self.name)
         return {"probability": shares, "unseen": unseen_share(counts, alpha, how)}
-
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats.sum())
 
     def natural(self, params: Params) -> np.ndarray:
         return log_of(params["probability"])

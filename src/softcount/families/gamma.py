@@ -110,7 +110,7 @@ class Gamma(Family, Struct, frozen=True):
     _density = GammaDensity
     _n_features = 3
     facts = Facts(
-        kind=Kind.POSITIVE, chart={"mean": "log", "shape": "log"}, has_products=False, rows_first=True, signed=True,
+        kind=Kind.POSITIVE, chart={"mean": "log", "shape": "log"}, has_products=False, rows=0, signed=True,
         spread="shape",
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ class Gamma(Family, Struct, frozen=True):
             logs = log_twofold(centre) * rows + moved - beyond
             return stack([rows, (rows + moved) * centre, logs], axis=1)
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rows, total, logs = (stats[..., j] for j in range(3))
         by = _power(old) - _power(new)
         total = Twofold(np.ldexp(total.hi, by), np.ldexp(total.lo, by))

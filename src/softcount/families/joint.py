@@ -94,8 +94,9 @@ class Joint(Categorical, frozen=True):
     name = "joint"
     _density = JointDensity
     facts = replace(
-        Categorical.facts, block=True, as_block="", stack="joint", needs_levels=True, alone=True, linear=False
-    )
+        Categorical.facts, block=True, as_block="", stack="joint", needs_levels=True, alone=True,
+        rows=None, linear=False,
+    )  # fmt: skip
 
     def set_up(self, key: Key, fields: Sequence[Field], groups: int, floor: float) -> tuple[Family, Setting]:
         empty = [spec.key for spec in fields if not spec.levels]
@@ -104,7 +105,7 @@ class Joint(Categorical, frozen=True):
         family, levels = joint_of([spec.levels for spec in fields], groups)
         return family, Setting(tuple(spec.key for spec in fields), groups, levels, floor=floor)
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         axes = []
         for before, after in zip(_axes(old), _axes(new), strict=True):
             axes.append(np.array([0, *(after.index(level) + 1 for level in before)]))
@@ -181,7 +182,6 @@ class Joint(Categorical, frozen=True):
 
     # -- answers
 
-    observed = Family.observed
     weighted_formula = Family.weighted_formula
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.core.counts import Twofold
+from softcount.errors import DataError
 from softcount.families.floors import deviation
-from softcount.families.setting import SMALLEST, How, Hyper, Line, Params
+from softcount.families.setting import SMALLEST, How, Hyper, Line, Params, Setting
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
@@ -81,8 +82,24 @@ def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
     """
     params = family.estimate(stats, hyper, "mean")
     size = sum(params[name].size for name in family.facts.chart)
-    rows = family.observed(stats.value)
+    rows = observed_rows(family, stats.value)
     return family.completed(stats, params) - 0.5 * size * float(np.log(max(rows or 1.0, 1.0)))
+
+
+def observed_rows(family: Family, stats: np.ndarray) -> float | None:
+    """Return the weight of the rows that had a value; None if the statistics do not show it."""
+    rows = family.facts.rows
+    return None if rows is None else float(stats[..., rows].sum())
+
+
+def convert_stats(family: Family, stats: Twofold, was: Family, old: Setting, new: Setting) -> Twofold:
+    """Convert statistics of `was` in another setting to this family and setting. Raises an error for another family."""
+    if type(was) is not type(family):
+        raise DataError(
+            f"column {old.key!r} is {was.name} in one model and {family.name} in the other. "
+            "Declare it the same in both with kinds."
+        )
+    return family.rebase(stats, was, old, new)
 
 
 def senseless(chart: Mapping[str, Line], params: Params) -> str | None:

@@ -22,7 +22,7 @@ from softcount.table.schema import Field, Key
 
 LINEAR_FACTS = Facts(
     chart={"line": "plain", "variance": "log"},
-    exact=False, has_products=False, rows_first=True, alone=True, signed=True, joins_numbers=True,
+    exact=False, has_products=False, rows=0, alone=True, signed=True, joins_numbers=True,
     spread="variance",
 )  # fmt: skip
 FLAT = 1e-13
@@ -96,12 +96,12 @@ class Linear(Family, Struct, frozen=True):
         d = 1 + len(self.parents)
         return 1 + d + d * d
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Convert statistics, also if the other family names the same parents in another order."""
         d, order = 1 + len(self.parents), np.array([0, *(1 + was.parents.index(key) for key in self.parents)])
         picked = np.concatenate([[0], 1 + order, (1 + d + order[:, None] * d + order).ravel()])
         before = replace(old, anchor=old.anchor[order], scale=old.scale[order])
-        return Multinormal._rebase(Multinormal(), stats[:, picked], Multinormal(), before, new)
+        return Multinormal.rebase(Multinormal(), stats[:, picked], Multinormal(), before, new)
 
     overdrawn = Multinormal.overdrawn
 
@@ -155,9 +155,6 @@ class Linear(Family, Struct, frozen=True):
         slopes = -0.5 * grown if nu > 0 else np.zeros(len(rows))
         freedom = np.full(len(rows), nu + k if nu > 0 else 0.0)
         return float((slopes + scale_evidence(rows, squares - before, freedom, before)).sum())
-
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        return 0.5 * float(stats.value[:, 0].sum()) * float(np.log(hyper["whole"][0]))
 
     def _inner_shape(self, name: str, setting: Setting) -> tuple[int, ...]:
         return (1 + len(self.parents),) if name == "line" else ()

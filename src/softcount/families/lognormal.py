@@ -110,9 +110,6 @@ class LogNormal(Normal, frozen=True):
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))
 
-    def transform(self, values: np.ndarray) -> np.ndarray:
-        return np.asarray(np.log(values))
-
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         """Return the part due to the unit of the logarithm and to that of the numbers, which the anchor holds."""
         return Normal.log_unit(self, stats, setting) - float(stats.value[..., 0].sum() * setting.anchor[0])

@@ -225,6 +225,7 @@ def _facts(parts: int, block: bool) -> Facts:
         chart={"share": "shares", "mean": "plain", "variance": "log"}, title=f"{parts} normals", block=block,
         as_block="" if block else "mixed_block", choices=("parts", WORTH_TRYING), exact=False, mergeable=False,
         has_products=False, alone=True, signed=True, hidden="are of hidden parts", spread="variance",
+        rows=None if block else slice(0, None, 4),
     )  # fmt: skip
 
 
@@ -377,12 +378,9 @@ class Mixed(Family, Struct, frozen=True):
         flat = concatenate(parts, axis=2)
         return Twofold(flat.hi.reshape(groups, -1), flat.lo.reshape(groups, -1))
 
-    def observed(self, stats: np.ndarray) -> float | None:
-        return None if self.facts.block else float(self._split(Twofold.of(stats))[0].value.sum())
-
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         rows, inner = was._split(stats)
-        moved = [NORMAL.moved(inner[:, :, j], NORMAL, _unit(old, j), _unit(new, j)) for j in range(len(new.anchor))]
+        moved = [NORMAL.rebase(inner[:, :, j], NORMAL, _unit(old, j), _unit(new, j)) for j in range(len(new.anchor))]
         flat = concatenate([rows.spread(2), *moved], axis=2)
         return Twofold(flat.hi.reshape(len(flat.hi), -1), flat.lo.reshape(len(flat.lo), -1))
 
@@ -441,9 +439,6 @@ class Mixed(Family, Struct, frozen=True):
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         rows = self._split(stats)[1].value[..., 0]
         return float((rows * np.log(setting.scale)).sum())
-
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        return NORMAL.log_spread(self._split(stats)[1].sum(0), hyper)
 
     def public(self, params: Params, setting: Setting) -> Params:
         return self._narrow(self._wide(params) | NORMAL.public(self._normals(params), setting))

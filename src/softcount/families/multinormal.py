@@ -212,9 +212,6 @@ class Multinormal(Family, Struct, frozen=True):
         products = moved[:, :, None] * moved[:, None, :]
         return np.concatenate([whole.astype(float), moved, products.reshape(len(moved), -1)], axis=1)
 
-    def hidden(self, key: Key, holes: bool) -> str:
-        return f"holes in the block {key}" if holes else ""
-
     def blank(
         self, columns: Sequence[np.ndarray], weights: Sequence[np.ndarray], setting: Setting, labels: Labels = ()
     ) -> Any:
@@ -236,7 +233,7 @@ class Multinormal(Family, Struct, frozen=True):
         complete, _, scatter = moments_of_block(Twofold.of(np.sum(whole, axis=0)))
         return mean, np.where(rows > 0, squares / np.maximum(rows, 1e-300), 1.0), _correlation(scatter, float(complete))
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Shift rows, sums and products to other anchors, in twofold arithmetic."""
         d, groups = len(new.anchor), stats.shape[0]
         ratio, delta, shape = new.scale / old.scale, normal.shift_anchor(old.anchor, new), (groups, d, d)
@@ -300,10 +297,6 @@ class Multinormal(Family, Struct, frozen=True):
             wider = np.maximum(known, 1.0) / params["freedom"]
             params["spread"] = wider * (1.0 + 1.0 / normal.known_rows(weight))
         return params
-
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        whole = hyper["whole"]
-        return 0.5 * float(stats.value[..., 0].sum()) * float(np.log(whole[whole > 0]).sum())
 
     def _estimate_covariance(self, scatter: np.ndarray, rows: np.ndarray, hyper: Hyper) -> np.ndarray:
         d, shape = scatter.shape[-1], scatter.shape

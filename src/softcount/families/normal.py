@@ -33,7 +33,7 @@ def normal_facts(tied: str | None, free: bool, kind: Kind = Kind.REAL) -> Facts:
     """Return the facts of normal columns that share a variance as in `tied`, or whose variance is `free`."""
     shared = frozenset({"variance"} if tied in ("classes", "both") else ())
     return Facts(
-        kind=kind, chart={"mean": "plain", "variance": "log"}, stack="reals", rows_first=True, signed=True,
+        kind=kind, chart={"mean": "plain", "variance": "log"}, stack="reals", rows=0, signed=True,
         in_units=True, joins_numbers=free and tied is None, spread="variance", shared_by_groups=shared,
         shared_by_columns=tied in ("columns", "both"),
     )  # fmt: skip
@@ -192,7 +192,7 @@ class AroundMean(Family):
     """Base of families with a `mean` and a `variance`, or of Student's t if there is a `freedom` (with `spread`)."""
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
-        moved = (self.transform(column) - setting.anchor) * setting.scale
+        moved = (_numbers(self, column) - setting.anchor) * setting.scale
         present = ~np.isnan(column)
         moved = np.where(present, moved, 0.0)
         return np.stack([present.astype(np.float64), moved, moved * moved], axis=1)
@@ -206,10 +206,6 @@ class AroundMean(Family):
             "nu": np.where(hyper["nu"] > 0, hyper["nu"], 1.0),
             "s2": np.where(hyper["s2"] > 0, hyper["s2"], whole),
         }
-
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        whole, rows = np.asarray(hyper["whole"]), stats.value[..., 0].sum(axis=0)
-        return float((0.5 * rows * np.log(np.where(whole > 0, whole, 1.0))).sum())
 
     def public(self, params: Params, setting: Setting) -> Params:
         scale, squares = setting.scale, params.keys() & {"variance", "spread"}
@@ -282,10 +278,10 @@ class Normal(AroundMean, Struct, frozen=True):
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """Count each group centred on its own rows, then shift to the anchor. A stack uses kernels instead."""
         present = ~np.isnan(column)
-        moved = (np.where(present, self.transform(column), setting.anchor) - setting.anchor) * setting.scale
+        moved = (np.where(present, _numbers(self, column), setting.anchor) - setting.anchor) * setting.scale
         return centred_sums(moved[:, None], memberships * present[:, None])
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Shift rows, sum and squares to another anchor, in twofold arithmetic."""
         ratio = new.scale / old.scale
         rows, total, squares = stats[..., 0], stats[..., 1] * ratio, stats[..., 2] * (ratio * ratio)
@@ -438,6 +434,11 @@ class Normal(AroundMean, Struct, frozen=True):
     def linear_basis(self, setting: Setting) -> np.ndarray | None:
         """Return the basis without squares, which groups of one variance have in common."""
         return np.eye(3)[:, :2]
+
+
+def _numbers(family: Family, column: np.ndarray) -> np.ndarray:
+    """Return the numbers that are counted: the values or their logarithms."""
+    return np.log(column) if family.facts.kind.logged else column
 
 
 def centred_form(params: Params, anchor: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, ...] | None:

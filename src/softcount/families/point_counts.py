@@ -28,7 +28,7 @@ from softcount.core.formulas import (
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
 from softcount.families.base import Family, write_number
-from softcount.families.categorical import Categorical, Shares, SharesDensity, prior_counts, shares_evidence
+from softcount.families.categorical import Shares, SharesDensity, prior_counts, shares_evidence
 from softcount.families.density import Density
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key
@@ -172,8 +172,7 @@ class PointCounts(Family):
     of the outermost cell. A number far away therefore keeps the odds of that cell; draws are never from there.
     """
 
-    facts = Facts(chart={"probability": "shares"}, has_products=False, counts_points=True, alone=True)
-    observed = Categorical.observed
+    facts = Facts(chart={"probability": "shares"}, has_products=False, counts_points=True, alone=True, rows=slice(None))
     proper = Shares.proper
     _density = CellsDensity
 
@@ -216,7 +215,7 @@ class PointCounts(Family):
         there = np.flatnonzero(~np.isnan(column)) if self.width(setting) else np.zeros(0, dtype=np.int64)
         return there, _points(setting).places(column[there])
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Convert counts to other points: those of a finer grid are added up."""
         if old.levels == new.levels:
             return stats

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from softcount.errors import DataError
 from softcount.table.cell_forms import CellForm
@@ -70,6 +71,16 @@ class Setting(Struct, frozen=True):
             step *= len(found)
         raise IndexError(want)
 
+    def in_deviations(self, hyper: Hyper) -> Setting:
+        """Return the setting in which the deviations of the columns in the whole table are the units of counting.
+
+        A family without a floor has no deviation, and keeps its units.
+        """
+        if "floor" not in hyper or "whole" not in hyper:
+            return self
+        whole = np.asarray(hyper["whole"])
+        return replace(self, scale=self.scale / np.sqrt(np.where(whole > 0, whole, 1.0)))
+
     def resolution(self, mean: np.ndarray, least: float) -> np.ndarray:
         """Return the smallest width of a column without spread: the resolution of its numbers."""
         finest = np.finfo(float).eps * np.maximum(np.abs(mean), np.abs(self.anchor * self.scale))
@@ -109,8 +120,8 @@ class Facts(Struct, frozen=True):
     """Whether the counts of two fits add up to those of both tables."""
     has_products: bool = True
     """Whether counting is memberships times features; otherwise the family implements `count` and `score`."""
-    rows_first: bool = False
-    """Whether the first statistic is the number of rows that have a value."""
+    rows: int | slice | None = None
+    """Which statistics are the rows that have a value; None if they do not show it."""
     needs_levels: bool = False
     """Whether all categories must be known before rows are counted."""
     counts_points: bool = False
@@ -130,7 +141,7 @@ class Facts(Struct, frozen=True):
     shared_by_columns: bool = False
     """Whether columns with equal instances of the family share their spread."""
     raced: bool = False
-    """Whether features times `raced` parameters compare initialisations, although scores are no products."""
+    """Whether features times natural parameters compare initialisations, although scores are no products."""
     takes_bag: bool = False
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
@@ -153,6 +164,10 @@ class Facts(Struct, frozen=True):
     """Parameter that is limited, so that no density grows without bound (`floors`)."""
     isotropic: bool = False
     """Whether all columns of a block have one variance."""
+    spike: float | None = None
+    """A value that is modelled apart from the other numbers."""
+    logged: bool = False
+    """Whether the numbers beside a spike are counted as logarithms."""
     bounds: Mapping[str, tuple[float, float]] = {}
     """Parameters that lie between two numbers."""
 
@@ -163,7 +178,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def races(self) -> bool:
-        """Whether features times `raced` parameters are precise enough to compare initialisations."""
+        """Whether features times natural parameters are precise enough to compare initialisations."""
         return self.has_products or self.raced
 
 

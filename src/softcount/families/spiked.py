@@ -16,6 +16,7 @@ from softcount.errors import DataError
 from softcount.families.base import FAMILIES, Family, format_number, register, scalar_prior, write_number
 from softcount.families.categorical import divergence_of_shares, estimate_shares
 from softcount.families.density import Density
+from softcount.families.learning import convert_stats
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.table.schema import Key, Kind
 
@@ -99,6 +100,7 @@ def _facts(of: str, at: float) -> Facts:
     return Facts(
         chart={"spike": "share", **inner.chart}, title=f"{of} with a spike at {format_number(at, 4)}",
         has_products=False, raced=inner.kind.logged and inner.has_products, signed=True, spread=inner.spread,
+        rows=slice(0, 2), spike=at, logged=inner.kind.logged,
     )  # fmt: skip
 
 
@@ -173,11 +175,6 @@ class Spiked(Family, Struct, frozen=True):
     def _others(self, column: np.ndarray) -> np.ndarray:
         return np.where(column == self.at, np.nan, column)
 
-    def transform(self, values: np.ndarray) -> np.ndarray:
-        """Return the numbers that are not at the spike, or their logarithms."""
-        others = self._others(values)
-        return np.log(others) if self.inner.facts.kind.logged else others
-
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         self.inner.check(self._others(column), key, start)
 
@@ -192,9 +189,6 @@ class Spiked(Family, Struct, frozen=True):
         spike = Twofold.of(memberships.T @ (column == self.at).astype(np.float64)[:, None])
         rest = self.inner.count(self._others(column), memberships, params, self._within(setting))
         return concatenate([spike, rest], axis=1)
-
-    def observed(self, stats: np.ndarray) -> float | None:
-        return float(stats[..., :2].sum())
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return self.inner.base(self._others(column))
@@ -211,9 +205,6 @@ class Spiked(Family, Struct, frozen=True):
         alpha = np.broadcast_to(np.asarray(hyper["at_spike"])[..., None], (*stats.shape[1:-1], 2))
         shares = estimate_shares(stats.value[..., :2], alpha, how, self.name)
         return {"spike": np.asarray(shares[..., 0])} | self.inner.estimate(stats[..., 1:], hyper, how, fixed)
-
-    def log_spread(self, stats: Twofold, hyper: Hyper) -> float:
-        return self.inner.log_spread(stats[..., 1:], hyper)
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return self.inner.log_unit(stats[..., 1:], self._within(setting))
@@ -254,8 +245,8 @@ class Spiked(Family, Struct, frozen=True):
         spike = np.asarray(params["spike"], float)
         return {"spike": spike} | self.inner.private(params, self._within(setting))
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        rest = self.inner.moved(stats[..., 1:], was.inner, was._within(old), self._within(new))
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        rest = convert_stats(self.inner, stats[..., 1:], was.inner, was._within(old), self._within(new))
         return concatenate([stats[..., :1], rest], axis=-1)
 
     def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
@@ -264,7 +255,7 @@ class Spiked(Family, Struct, frozen=True):
 
     # -- answers
 
-    def raced(self, params: Params, setting: Setting) -> np.ndarray:
+    def natural(self, params: Params) -> np.ndarray:
         """Return natural parameters of the spike, and of the other numbers in their own unit."""
         at, off = self._logs(params)
         others = self.inner.natural(params)

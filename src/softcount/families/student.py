@@ -28,7 +28,7 @@ def _facts(freedom: float | None) -> Facts:
     ends = (LOWEST, HIGHEST) if freedom is None else (float(freedom), float(freedom))
     return Facts(
         chart={"mean": "plain", "spread": "log", "freedom": "log"}, exact=False, mergeable=False,
-        has_products=False, rows_first=True, signed=True, hidden="have hidden weights",
+        has_products=False, rows=0, signed=True, hidden="have hidden weights",
         spread="spread", bounds={"freedom": ends},
     )  # fmt: skip
 
@@ -136,8 +136,8 @@ class Student(normal.AroundMean, Struct, frozen=True):
             before = now
         return params["mean"], params["spread"]
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
-        about = normal.Normal().moved(stats[..., 1:4], normal.Normal(), old, new)
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+        about = normal.Normal().rebase(stats[..., 1:4], normal.Normal(), old, new)
         return concatenate([stats[..., :1], about, stats[..., 4:]], axis=-1)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:

@@ -391,7 +391,7 @@ class Bags(Family):
     """
 
     facts = Facts(
-        kind=Kind.TEXT, chart={"probability": "shares"}, stack="bag", rows_first=True, counted=True, words=True,
+        kind=Kind.TEXT, chart={"probability": "shares"}, stack="bag", rows=0, counted=True, words=True,
         linear=True, alone=True,
     )  # fmt: skip
     _density = BagsDensity
@@ -431,7 +431,7 @@ class Bags(Family):
     def width(self, setting: Setting) -> int:
         return 1 + len(setting.levels)
 
-    def _rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
+    def rebase(self, stats: Twofold, was: Any, old: Setting, new: Setting) -> Twofold:
         """Convert counts of documents and words to another vocabulary; words that it does not have are left out."""
         mine, theirs = old.levels, new.levels
         assert isinstance(mine, Words) and isinstance(theirs, Words)

@@ -16,6 +16,7 @@ from softcount.core.lazy import entr, xlogy
 from softcount.core.special import softmax_rows
 from softcount.families import Family, Hyper, Params
 from softcount.families.density import Density, patterns
+from softcount.families.learning import observed_rows
 from softcount.families.setting import average_prior
 from softcount.fitted.characteristic_words import characteristic_lines
 from softcount.fitted.explain import measure_departures, pool_groups, sum_other_groups
@@ -212,7 +213,9 @@ def _describe_leaf(
     hyper = fitted.imagined.hypers[leaf.key]
     alone = _estimate_rows(family, stats, hyper if len(stats.hi) == fitted.n_groups else average_prior(hyper))
     found = ask(family.density(alone, leaf.setting))
-    return [nothing if family.observed(rows[None]) == 0 else one for rows, one in zip(stats.hi, found, strict=True)]
+    return [
+        nothing if observed_rows(family, rows[None]) == 0 else one for rows, one in zip(stats.hi, found, strict=True)
+    ]
 
 
 def _estimate_rows(family: Family, stats: Twofold, hyper: Hyper) -> Params:

@@ -204,7 +204,7 @@ def find_blocks(prepared: Prepared, plan: Plan, fitted: Learned) -> CorrelatedBl
 def blocks_with_missing(prepared: Prepared) -> list[Node]:
     """Return the blocks of correlated numbers with missing cells. EM handles each of their patterns separately."""
     leaves = [leaf for leaf in prepared.one.leaves if leaf.setting.blank is not None]
-    return [leaf for leaf in leaves if leaf.family.hidden(leaf.key, True) != leaf.family.hidden(leaf.key, False)]
+    return [leaf for leaf in leaves if leaf.describe_hidden(True) != leaf.describe_hidden(False)]
 
 
 def take_complete(prepared: Prepared) -> Sketch | None:

@@ -392,6 +392,8 @@ def _floor(family: Family, numbers: Numbers) -> float:
         return 0.0
     if family.facts.kind.logged and numbers.least <= 0:
         return 0.0
-    values = np.log(numbers.values) if family.facts.kind.logged else family.transform(numbers.values)
+    values, facts = numbers.values, family.facts
+    values = values if facts.spike is None else np.where(values == facts.spike, np.nan, values)
+    values = np.log(values) if facts.kind.logged or facts.logged else values
     there = np.isfinite(values)
     return least_share(values[there], numbers.weights[there]).share if there.any() else 0.0

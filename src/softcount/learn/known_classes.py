@@ -223,9 +223,9 @@ def describe_hidden(table: Table, model: ClassModel, plan: Plan) -> str:
     if table.unknown_labels and plan.for_labels(table).unlabelled_weight:
         return f"{table.unknown_labels:,} rows without a label are used as unlabelled rows"
     for leaf in model.leaves:
-        if not leaf.family.hidden(leaf.key, holes=True):
+        if not leaf.describe_hidden(True):
             continue  # counting the holes of an array that was not read cell by cell takes longer than the fit
-        hidden = leaf.family.hidden(leaf.key, any(table.missing.get(c) for c in leaf.columns))
+        hidden = leaf.describe_hidden(any(table.missing.get(c) for c in leaf.columns))
         if hidden:
             return hidden
     return ""
@@ -259,7 +259,7 @@ def run_labelled_em(model: ClassModel, kept: Rows, plan: Plan, runner: Runner) -
         everything = expected(model, params, ready, runner)
     imagined = imagine_classes(model, model.nodes.unstacked(everything), plan, decided)
     # Hidden weights of rows are found slowly: 40 rows of a student column took 378 plain steps.
-    weighted = any(leaf.family.hidden(leaf.key, holes=False) for leaf in model.leaves)
+    weighted = any(leaf.describe_hidden(False) for leaf in model.leaves)
     stop = replace(plan.stop, accelerate=plan.stop.accelerate or weighted)
     problem = Problem(model, imagined.using(plan.em_how), ready, runner)
     reached = run_em(problem, params, stop, plan.watching())

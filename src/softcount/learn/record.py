@@ -16,6 +16,7 @@ from softcount.core.ranges import NotNegative
 from softcount.errors import DataError
 from softcount.families import How, floors
 from softcount.families.base import NEVER_BELOW_ONE
+from softcount.families.learning import observed_rows
 from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel, CompiledStep, Model
 from softcount.models.declare import Declared
@@ -231,7 +232,7 @@ def count_missing(model: ClassModel, counts: Counts, table: Table) -> dict[Any, 
     """Missing cells of each column: the rows' weight less what the column's counts hold."""
     found: dict[Any, float] = {}
     for leaf in model.leaves:
-        observed = leaf.family.observed(counts.arrays[leaf.key].hi)
+        observed = observed_rows(leaf.family, counts.arrays[leaf.key].hi)
         if observed is None:
             found |= {column: float(table.missing.get(column, 0)) for column in leaf.columns}
         else:

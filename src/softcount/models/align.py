@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from softcount.core import remedies
 from softcount.core.counts import ROOT, Counts, Twofold
 from softcount.errors import DataError
+from softcount.families.learning import convert_stats
 from softcount.models.base import ClassModel
 from softcount.models.network import Net, levels_of
 from softcount.models.nodes import Node
@@ -47,7 +48,7 @@ def align_counts(fitted: Fitted, model: ClassModel, names: Sequence[Any] | None)
     for leaf in model.leaves:
         if leaf.key in own:
             was, stats = own[leaf.key], fitted.counts.arrays[leaf.key]
-            moved = leaf.family.moved(stats, was.family, was.setting, leaf.setting)
+            moved = convert_stats(leaf.family, stats, was.family, was.setting, leaf.setting)
         else:
             moved = Twofold.of(np.zeros((fitted.model.groups, leaf.family.width(leaf.setting))))
         arrays[leaf.key] = rearrange_groups(moved, order, model.groups)
@@ -99,7 +100,7 @@ def widen_model(model: ClassModel, counts: Counts, schema: Schema) -> tuple[Clas
     leaves = tuple(unite_leaf(leaf, schema, model.groups) for leaf in model.leaves)
     wider = model.with_leaves(leaves, schema=schema)
     moved = {
-        new.key: new.family.moved(counts.arrays[new.key], old.family, old.setting, new.setting)
+        new.key: convert_stats(new.family, counts.arrays[new.key], old.family, old.setting, new.setting)
         for old, new in zip(model.leaves, wider.leaves, strict=True)
     }
     return wider, Counts({**counts.arrays, **moved}, counts.rows, counts.log_likelihood, counts.notes)
@@ -287,7 +288,7 @@ def align_net_counts(counts: Counts, old: Net, new: Net) -> Counts:
     arrays: dict[Hashable, Twofold] = {}
     for node in new.each:
         stats, was, by_level = counts.arrays[node.key], old.nodes[node.key], levels_of(node) is not None
-        stats = stats if by_level else node.family.moved(stats, was.family, was.setting, node.setting)
+        stats = stats if by_level else convert_stats(node.family, stats, was.family, was.setting, node.setting)
         arrays[node.key] = stats.map(partial(rearrange, old=old, new=new, key=node.key, own=by_level))
     return replace(counts, arrays=arrays)
 

@@ -187,8 +187,7 @@ class Problem(Struct, frozen=True, eq=False, dict=True):
 
     def units(self, counts: Counts) -> float:
         """Return the part of the objective that depends on the units of the columns, in units of their deviations."""
-        spreads = (x.family.log_spread(counts.arrays[x.name], self.imagined.of(x)) for x in self.nodes.bundles)
-        return self.nodes.log_units(counts) - sum(spreads)
+        return self.nodes.log_units(counts, self.imagined)
 
 
 def expected(

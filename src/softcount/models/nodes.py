@@ -47,6 +47,13 @@ class Node(Struct, frozen=True):
         joint = want is not None and self.family.facts.block
         return self.setting.levels_of_column(want or 0) if joint else self.setting.levels
 
+    def describe_hidden(self, missing: bool) -> str:
+        """Return what one pass over labelled rows cannot count, or an empty string; `missing` if cells are missing."""
+        facts = self.family.facts
+        if facts.hidden:
+            return f"column {self.key!r} is {self.family.name}, whose rows {facts.hidden}"
+        return f"holes in the block {self.key}" if missing and not facts.exact else ""
+
     def with_groups(self, groups: int) -> Node:
         same = self.setting.groups == groups
         return self if same else replace(self, setting=replace(self.setting, groups=groups))
@@ -308,13 +315,17 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         }
         return Params(found, self.places)
 
-    def log_units(self, counts: Counts) -> float:
-        """Return the part of the log-likelihood that depends only on the units of the columns."""
+    def log_units(self, counts: Counts, imagined: Imagined | None = None) -> float:
+        """Return the part of the log-likelihood that depends only on the units of the columns.
+
+        With prior parameters, that of columns whose unit is their deviation in the whole table.
+        """
         total = 0.0
         for bundle in self.bundles:
             stats = counts.arrays[bundle.name]
             for place, node in enumerate(bundle.nodes):
-                total += bundle.family.log_unit(stats if bundle.alone else stats[:, place], node.setting)
+                setting = node.setting if imagined is None else node.setting.in_deviations(imagined.hypers[node.key])
+                total += bundle.family.log_unit(stats if bundle.alone else stats[:, place], setting)
         return total
 
     def n_parameters(self, imagined: Imagined | None = None) -> int:

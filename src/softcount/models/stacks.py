@@ -241,7 +241,7 @@ class Stack(Struct, frozen=True, eq=False):
 
     def unsettled(self, data: Any) -> np.ndarray | bool:
         """Return which rows of known class need parameters to be counted."""
-        return any(node.family.hidden(node.key, False) for node in self.nodes)
+        return any(node.describe_hidden(False) for node in self.nodes)
 
     def split(self, counts: Twofold) -> dict[Name, Twofold]:
         return {self.bundles[0].name: counts[:, 0] if self.bundles[0].alone else counts}
@@ -262,7 +262,7 @@ class Stack(Struct, frozen=True, eq=False):
 
     def naturals(self, params: Params, wide: int) -> np.ndarray:
         """Return (groups x sets x features) natural parameters of `wide` features."""
-        parts = [node.family.raced(params[node.key], node.setting) for node in self.nodes]
+        parts = [node.family.natural(params[node.key]) for node in self.nodes]
         return np.concatenate(parts, axis=-1)
 
     @property
@@ -309,7 +309,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
             values = values.copy()
             for j in self._log_columns:
                 self.nodes[j].family.check(values[:, j], self.nodes[j].key, chunk.start)
-                values[:, j] = self.nodes[j].family.transform(values[:, j])
+                values[:, j] = np.log(values[:, j])
         return values
 
     @property
