@@ -41,6 +41,10 @@ class WeibullDensity(TotalsDensity):
     def _mean_features(self) -> np.ndarray:
         return np.stack([np.ones(self.groups), 1.0 / self.own["rate"]], axis=-1)
 
+    def weighted_formula(self, weights: np.ndarray, keys: Keys, sizes: Sizes) -> Formula | None:
+        start, slope = weights.T
+        return Apply("exp", (log(Cell(keys[0])) * self.family.shape,)) * formula(slope) + formula(start)
+
 
 class Weibull(Totals, Struct, frozen=True):
     """Lifetimes: x to the power `shape` is exponential with the parameter `rate`."""
@@ -72,7 +76,3 @@ class Weibull(Totals, Struct, frozen=True):
 
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         return np.log(rows) - np.log(total) - (rows + 1.0) * np.log1p(x**self.shape / total)
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        start, slope = weights.T
-        return Apply("exp", (log(Cell(keys[0])) * self.shape,)) * formula(slope) + formula(start)

@@ -107,7 +107,7 @@ def read_rows(fitted: Fitted, table: Table, runner: Runner) -> LinearRows:
     whole, heavy = sparse.vstack(features, format="csr"), np.concatenate(weights)
     bases, start = [], 0
     for leaf in leaves:
-        basis, width = leaf.family.linear_basis(leaf.setting), leaf.family.width(leaf.setting)
+        basis, width = leaf.density(fitted.estimates).linear_basis(), leaf.family.width(leaf.setting)
         if basis is not None and leaf.family.facts.in_units:
             # A number (the second part) gets mean 0 and deviation 1 in the rows that have it (the first).
             there, values = (whole[:, start : start + width] @ basis).T

@@ -11,7 +11,6 @@ import numpy as np
 
 from softcount.core import remedies
 from softcount.core.counts import Twofold
-from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.errors import DataError
 from softcount.families import learning
 from softcount.families.density import NOTHING, Density
@@ -128,14 +127,6 @@ class Family:
         """Make the prior proper, as comparing numbers of groups requires."""
         return hyper
 
-    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
-        """Return a description of a setting that was chosen from the counts, or None."""
-        return None
-
-    def swamped(self, stats: Twofold, hyper: Hyper, setting: Setting) -> str | None:
-        """Return a note if the prior counts exceed those of the labelled rows, or None."""
-        return None
-
     def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate the parameters of every group from its statistics and the prior.
 
@@ -179,10 +170,18 @@ class Family:
             return inner[0] * (inner[0] + 1) // 2
         return prod(inner[:-1]) * max(inner[-1] - 1, 0) if line == "shares" else prod(inner)
 
-    def free(self, setting: Setting, groups: int, columns: int = 1, names: Collection[str] | None = None) -> int:
+    def free(
+        self,
+        setting: Setting,
+        groups: int,
+        columns: int = 1,
+        names: Collection[str] | None = None,
+        hyper: Hyper | None = None,
+    ) -> int:
         """Return the number of free parameters over all groups, or of those with these names.
 
-        It is for this many similar columns. A parameter that groups or columns share counts once.
+        It is for this many similar columns. A parameter that groups or columns share counts once. With prior
+        parameters, it is the number after decisions made by the counts.
         """
         total = 0
         for name in self.facts.chart if names is None else names:
@@ -190,10 +189,6 @@ class Family:
             times = 1 if self.facts.shared_by_columns and name == self.facts.spread else columns
             total += each * times * self._free_numbers(name, setting)
         return total
-
-    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        """Return the number of free parameters after decisions made by the counts."""
-        return self.free(setting, groups, columns)
 
     def public(self, params: Params, setting: Setting) -> Params:
         """Convert parameters to the user's units."""
@@ -216,27 +211,6 @@ class Family:
     def base(self, column: np.ndarray) -> np.ndarray | float:
         """Return the part of each row's log-density that is the same in all groups."""
         return 0.0
-
-    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and intercepts from natural parameters, for a linear family."""
-        return natural, np.zeros(len(natural))
-
-    def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """Return the (features x parts) basis of natural parameters for linear weights; None for the identity."""
-        return None
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        """Return its features times (groups x features) weights as a formula, or None."""
-        return None
-
-    # -- files
-
-    def check_hyper(self, hyper: Hyper) -> str | None:
-        """Return a description of what is wrong with prior parameters from a file, or None."""
-        if not all(np.isfinite(value).all() for value in hyper.values()):
-            return "its prior counts are not finite"
-        counts = hyper.get("alpha", np.zeros(1))
-        return None if (counts >= 0).all() else "its prior counts are below zero"
 
 
 FAMILIES: dict[str, type[Family]] = {}

@@ -151,8 +151,19 @@ class CutDensity(CellsDensity):
         names = [f"{name}:" for name in interval_names(edges, self.setting.written)]
         return [top_levels(row, names) for row in _sum_intervals(self.own["probability"], intervals)]
 
+    def decision(self) -> str | None:
+        inner = self.own["edges"][0][1:-1]
+        if "interval" in self.own:
+            inner = cuts_of(self.own["edges"][0], self.own["interval"][0])
+        if not len(inner):
+            useless = "no cut separates the classes: the column has no information about them"
+            return useless if self.family.facts.needs_classes else None
+        named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
+        more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
+        return f"cut into {len(inner) + 1} intervals at {named}{more}"
+
     def find_fault(self) -> str | None:
-        return _check_intervals(self.own) or super().find_fault()
+        return find_interval_fault(self.own) or super().find_fault()
 
 
 @register
@@ -268,29 +279,6 @@ class Cut(BinnedCounts, Struct, frozen=True):
         shares = shares_evidence(_sum_intervals(held, hyper), hyper["each"])
         return float(shares + (held * (np.log(hyper["within"]) - np.log(np.diff(hyper["edges"])))).sum())
 
-    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        cells = len(hyper["edges"]) - 1
-        found = len(_starts(hyper["interval"])) if "interval" in hyper else cells
-        return columns * (groups * max(found - 1, 0) + cells - found)
-
-    def check_hyper(self, hyper: Hyper) -> str | None:
-        wrong = _check_intervals(hyper) or PointCounts.check_hyper(self, hyper)
-        if wrong or "interval" not in hyper:
-            return wrong
-        each, within, found = hyper["each"], hyper["within"], len(_starts(hyper["interval"]))
-        if not within.shape == hyper["interval"].shape == hyper["alpha"].shape or not (within > 0).all():
-            return "its numbers lie nowhere within its intervals"
-        return None if each.shape == (found,) and (each >= 0).all() else "its prior rows are of other intervals"
-
-    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
-        inner = cuts_of(hyper["edges"], hyper.get("interval"))
-        if not len(inner):
-            useless = "no cut separates the classes: the column has no information about them"
-            return useless if self.facts.needs_classes else None
-        named = ", ".join(f"{edge:.6g}" for edge in inner[:MOST_NAMED])
-        more = f" and {len(inner) - MOST_NAMED} more" if len(inner) > MOST_NAMED else ""
-        return f"cut into {len(inner) + 1} intervals at {named}{more}"
-
 
 def cuts_of(edges: np.ndarray, interval: np.ndarray | None) -> np.ndarray:
     """Return the inner borders of intervals; `interval` is that of each cell, or None if every cell is one."""
@@ -325,7 +313,7 @@ def _sum_intervals(cells: np.ndarray, hyper: Hyper) -> np.ndarray:
     return np.add.reduceat(cells, _starts(hyper["interval"]), axis=-1) if "interval" in hyper else cells
 
 
-def _check_intervals(found: Params) -> str | None:
+def find_interval_fault(found: Params) -> str | None:
     """Return a description of what is wrong with the numbers of intervals, or None."""
     lines = np.atleast_2d(found.get("interval", np.zeros((1, 1))))
     steps = np.diff(lines, axis=1, prepend=-1.0)

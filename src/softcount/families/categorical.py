@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -170,6 +170,19 @@ class CategoricalDensity(SharesDensity):
         """Return a look-up by code: a missing cell first, then the categories, an unseen category last."""
         return LookUp(LevelCode(keys[0], sizes[0]), clamp(self.table().T))
 
+    def linear_of(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return one feature for each category; for a 0/1 column, its value."""
+        if self.setting.levels in ((0, 1), (False, True)):
+            return natural[:, 1:] - natural[:, :1], natural[:, 0]
+        return natural, np.zeros(len(natural))
+
+    def linear_basis(self) -> np.ndarray | None:
+        """Return the basis (presence, value) for a 0/1 column, else None."""
+        return np.array([[1.0, 0.0], [1.0, 1.0]]) if self.setting.levels in ((0, 1), (False, True)) else None
+
+    def weighted_formula(self, weights: np.ndarray, keys: Keys, sizes: Sizes) -> Formula | None:
+        return LookUp(LevelCode(keys[0], sizes[0]), clamp(np.pad(weights, ((0, 0), (1, 1))).T))
+
     def draw(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw codes of categories."""
         edges = np.cumsum(self.own["probability"], axis=1)[groups]
@@ -241,19 +254,6 @@ class Categorical(Shares, Struct, frozen=True):
 
     def levels_of(self, setting: Setting, want: int | None = None) -> Sequence[object] | None:
         return setting.levels
-
-    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """Return one feature for each category; for a 0/1 column, its value."""
-        if setting.levels in ((0, 1), (False, True)):
-            return natural[:, 1:] - natural[:, :1], natural[:, 0]
-        return natural, np.zeros(len(natural))
-
-    def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """Return the basis (presence, value) for a 0/1 column, else None."""
-        return np.array([[1.0, 0.0], [1.0, 1.0]]) if setting.levels in ((0, 1), (False, True)) else None
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        return LookUp(LevelCode(keys[0], sizes[0]), clamp(np.pad(weights, ((0, 0), (1, 1))).T))
 
 
 @register
@@ -349,8 +349,18 @@ class GroupedDensity(CategoricalDensity):
         names = [f"({name})" for name in group_names(group, self.setting.levels, shares.sum(axis=0))]
         return [top_levels(row, names) for row in shares @ _members(group)]
 
+    def decision(self) -> str | None:
+        names = group_names(self.own["group"][0], self.setting.levels, self.own["probability"].sum(axis=0))
+        if len(names) in (0, len(self.setting.levels)):
+            return None
+        if len(names) == 1:
+            return "all its categories are one group: the column has no information about the classes"
+        more = f" and {len(names) - MOST_GROUPS} more" if len(names) > MOST_GROUPS else ""
+        named = ", ".join(f"({name})" for name in names[:MOST_GROUPS])
+        return f"{len(self.setting.levels)} levels in {len(names)} groups: {named}{more}"
+
     def find_fault(self) -> str | None:
-        return _no_groups(self.own["group"]) or super().find_fault()
+        return find_group_fault(self.own["group"]) or super().find_fault()
 
 
 @register
@@ -399,8 +409,7 @@ class Grouped(Categorical, frozen=True):
         groups = int(group.max(initial=-1)) + 1
         rows = scalar_prior(prior, self, max(groups, 1), setting.groups)
         size = np.bincount(group, minlength=groups)
-        seen = counts.sum(axis=0)
-        return {"alpha": rows / size[group], "group": group.astype(np.float64), "seen": seen}
+        return {"alpha": rows / size[group], "group": group.astype(np.float64)}
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate each category: the share of its group in the class, times its share of the group in all classes."""
@@ -422,22 +431,22 @@ class Grouped(Categorical, frozen=True):
         levels = xlogy(counts, _within(counts, hyper, "mean")).sum()
         return float(shares_evidence(counts @ member, hyper["alpha"] @ member) + levels)
 
-    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        found = int(hyper["group"].max(initial=-1)) + 1
-        return columns * (groups * max(found - 1, 0) + len(setting.levels) - found)
+    def free(
+        self,
+        setting: Setting,
+        groups: int,
+        columns: int = 1,
+        names: Collection[str] | None = None,
+        hyper: Hyper | None = None,
+    ) -> int:
+        if hyper is None:
+            return super().free(setting, groups, columns, names)
+        return free_shares(len(setting.levels), int(hyper["group"].max(initial=-1)) + 1, groups, columns)
 
-    def decided(self, hyper: Hyper, setting: Setting) -> str | None:
-        names = group_names(hyper["group"], setting.levels, hyper["seen"])
-        if len(names) in (0, len(setting.levels)):
-            return None
-        if len(names) == 1:
-            return "all its categories are one group: the column has no information about the classes"
-        more = f" and {len(names) - MOST_GROUPS} more" if len(names) > MOST_GROUPS else ""
-        named = ", ".join(f"({name})" for name in names[:MOST_GROUPS])
-        return f"{len(setting.levels)} levels in {len(names)} groups: {named}{more}"
 
-    def check_hyper(self, hyper: Hyper) -> str | None:
-        return _no_groups(hyper["group"]) or Categorical.check_hyper(self, hyper)
+def free_shares(levels: int, found: int, groups: int, columns: int) -> int:
+    """Return the free shares of categories in `found` groups: of these in every class, and within them in all."""
+    return columns * (groups * max(found - 1, 0) + levels - found)
 
 
 def _members(group: np.ndarray) -> np.ndarray:
@@ -464,7 +473,7 @@ def group_names(group: np.ndarray, levels: Sequence[object], weights: np.ndarray
     return found
 
 
-def _no_groups(group: np.ndarray) -> str | None:
+def find_group_fault(group: np.ndarray) -> str | None:
     """Return a description of what is wrong with the groups of categories, or None."""
     lines = group.reshape(-1, group.shape[-1]) if group.size else np.zeros((1, 0))
     numbers = np.unique(lines)

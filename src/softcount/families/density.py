@@ -147,6 +147,10 @@ class Density:
         found: list[Any] = np.where(np.abs(mean) < NOTHING * spread, 0.0, mean).tolist()
         return found
 
+    def decision(self) -> str | None:
+        """Describe a setting that was chosen from the counts, such as cut points; None if there is none."""
+        return None
+
     # -- columns
 
     def conditional(self, cells: np.ndarray, want: int) -> Density:
@@ -198,7 +202,19 @@ class Density:
         """
         if not self.family.facts.linear:
             return None
-        return self.family.linear_of(self.family.natural(self.params), self.setting)
+        return self.linear_of(self.family.natural(self.params))
+
+    def linear_of(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weights and intercepts from natural parameters, or other weights of the features."""
+        return natural, np.zeros(len(natural))
+
+    def linear_basis(self) -> np.ndarray | None:
+        """Return the (features x parts) basis of natural parameters for linear weights; None for the identity."""
+        return None
+
+    def weighted_formula(self, weights: np.ndarray, keys: Keys, sizes: Sizes) -> Formula | None:
+        """Return the features times (groups x features) weights as a formula, or None."""
+        return None
 
     def formula(self, keys: Keys, sizes: Sizes) -> Formula | None:
         """Return the log-density in every group, up to terms common to all groups, as a formula.
@@ -209,7 +225,7 @@ class Density:
         """
         if not self.is_product:
             return None
-        return self.family.weighted_formula(self.family.natural(self.params), Setting(), keys, sizes)
+        return self.weighted_formula(self.family.natural(self.params), keys, sizes)
 
     @property
     def lacking(self) -> np.ndarray | None:

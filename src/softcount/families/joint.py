@@ -182,8 +182,6 @@ class Joint(Categorical, frozen=True):
 
     # -- answers
 
-    weighted_formula = Family.weighted_formula
-
 
 def _axes(setting: Setting) -> list[list[object]]:
     """Return the categories of each column of a block, in order; a category of the block is a tuple of them."""

@@ -187,9 +187,7 @@ class Kernel(PointCounts, Struct, frozen=True):
         without = np.maximum(density - own, (hyper["alpha"] / widths)[place]) / np.maximum(rows + weight - 1.0, 1e-300)
         return float((counts * np.log(np.maximum(without, 1e-300))).sum())
 
-    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        """Return the number of free parameters: the numbers themselves are the parameters."""
-        return self.free(setting, groups, columns)
+    free = Family.free  # the numbers themselves are the parameters
 
 
 def _least(points: np.ndarray, step: float) -> float:

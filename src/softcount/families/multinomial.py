@@ -43,6 +43,9 @@ class MultinomialDensity(SharesDensity):
         logs = log_of(self.own["probability"])
         return logs, np.zeros(len(logs))
 
+    def weighted_formula(self, weights: np.ndarray, keys: Keys, sizes: Sizes) -> Formula | None:
+        return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
+
 
 @register
 class Multinomial(Shares, Struct, frozen=True):
@@ -103,9 +106,6 @@ class Multinomial(Shares, Struct, frozen=True):
 
     def natural(self, params: Params) -> np.ndarray:
         return np.asarray(np.maximum(log_of(params["probability"]), CLAMPED))
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        return total([unless_missing(key, Cell(key) * slope) for key, slope in zip(keys, weights.T, strict=True)])
 
 
 @cache

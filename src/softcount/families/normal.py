@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from softcount.core.counts import Twofold, stack, two_sum
-from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log, log1p, normal_density
+from softcount.core.formulas import Cell, Formula, Keys, Sizes, formula, log1p, normal_density
 from softcount.core.lazy import betaln, psi, stdtr, stdtrit, xlog1py
 from softcount.core.special import HALF_LOG_2PI, log_rising, log_student, ndtr
 from softcount.errors import DataError
@@ -120,6 +120,19 @@ class NormalDensity(BellDensity):
             return None
         mean, variance = self.params["mean"], self.params["variance"]
         return (mean / variance)[:, None], -(mean**2) / (2 * variance)
+
+    def weighted_formula(self, weights: np.ndarray, keys: Keys, sizes: Sizes) -> Formula | None:
+        moved = (Cell(keys[0]) - formula(self.setting.anchor)) * formula(self.setting.scale)
+        start, slope, bend = map(formula, weights.T)
+        return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start
+
+    def linear_of(self, natural: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        slope = natural[:, 1] * self.setting.scale
+        return slope[:, None], natural[:, 0] - slope * self.setting.anchor
+
+    def linear_basis(self) -> np.ndarray | None:
+        """Return the basis without squares, which groups of one variance have in common."""
+        return np.eye(3)[:, :2]
 
     def as_normal(self) -> tuple[np.ndarray, np.ndarray] | None:
         return self.params["mean"][:, None], self.params["variance"][:, None, None]
@@ -418,22 +431,6 @@ class Normal(AroundMean, Struct, frozen=True):
 
     def _free_numbers(self, name: str, setting: Setting) -> int:
         return 0 if name == "variance" and self.variance is not None else super()._free_numbers(name, setting)
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        x = log(Cell(keys[0])) if self.facts.kind.logged else Cell(keys[0])
-        moved = (x - formula(setting.anchor)) * formula(setting.scale)
-        start, slope, bend = map(formula, weights.T)
-        return (moved * bend + slope) * moved + start if weights[:, 2].any() else moved * slope + start
-
-    # -- answers
-
-    def linear_of(self, natural: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        slope = natural[:, 1] * setting.scale
-        return slope[:, None], natural[:, 0] - slope * setting.anchor
-
-    def linear_basis(self, setting: Setting) -> np.ndarray | None:
-        """Return the basis without squares, which groups of one variance have in common."""
-        return np.eye(3)[:, :2]
 
 
 def _numbers(family: Family, column: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ decide bins, cut points and kernels. The density is constant or exponential with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ from softcount.core.formulas import (
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
 from softcount.families.base import Family, write_number
-from softcount.families.categorical import Shares, SharesDensity, prior_counts, shares_evidence
+from softcount.families.categorical import Shares, SharesDensity, free_shares, prior_counts, shares_evidence
 from softcount.families.density import Density
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key
@@ -227,8 +227,19 @@ class PointCounts(Family):
 
     # -- learning: the families decide the cells and the prior rows in them
 
-    def free_under(self, hyper: Hyper, setting: Setting, groups: int, columns: int = 1) -> int:
-        return groups * columns * max(len(hyper["edges"]) - 2, 0)
+    def free(
+        self,
+        setting: Setting,
+        groups: int,
+        columns: int = 1,
+        names: Collection[str] | None = None,
+        hyper: Hyper | None = None,
+    ) -> int:
+        if hyper is None:
+            return super().free(setting, groups, columns, names)
+        cells = len(hyper["edges"]) - 1
+        found = int(hyper["interval"].max(initial=-1)) + 1 if "interval" in hyper else cells
+        return free_shares(cells, found, groups, columns)
 
     def meant(self, how: How) -> How:
         """Return the estimate to use: `mean` for `map`, because the prior is relative to the mode."""
@@ -268,17 +279,6 @@ class PointCounts(Family):
         params = self.with_cells(np.ones((stats.shape[0], len(hyper["edges"]) - 1)), hyper, "mean")
         held = _per_cell(np.maximum(stats.value, 0.0), params)
         return float(shares_evidence(held, hyper["alpha"]) + (held * _inside(params)).sum())
-
-    def check_hyper(self, hyper: Hyper) -> str | None:
-        edges, place = hyper["edges"], hyper["place"]
-        cells = max(len(edges) - 1, 1)
-        if edges.ndim != 1 or not (np.diff(edges) > 0).all() or not 0 < hyper["beyond"] < 1:
-            return "its cells do not lie in order"
-        if place.ndim != 1 or not (np.diff(place) >= 0).all() or not ((place >= 0) & (place < cells)).all():
-            return "its points lie in no cell"
-        if hyper["alpha"].shape != (len(edges) - 1,):
-            return "its prior rows are of other cells"
-        return Family.check_hyper(self, hyper)
 
     def public(self, params: Params, setting: Setting) -> Params:
         return {name: value for name, value in params.items() if name != "place"}

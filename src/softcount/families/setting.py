@@ -146,6 +146,8 @@ class Facts(Struct, frozen=True):
     """Whether it models a whole sparse table of counts."""
     counted: bool = False
     """Whether a row holds counts that are scored one by one; the number of their orders is then not in the surprise."""
+    heavy_prior: bool = False
+    """Whether prior counts of many categories may exceed those of a few labelled rows."""
     words: bool = False
     """Whether a cell holds words, or transitions of a sequence."""
     linear: bool = False

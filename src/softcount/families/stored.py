@@ -7,11 +7,15 @@ from itertools import product
 from math import prod
 from typing import Any, cast
 
+import numpy as np
+
 from softcount.errors import ModelFileError
 from softcount.families.base import Family
+from softcount.families.binned import find_interval_fault
+from softcount.families.categorical import find_group_fault
 from softcount.families.joint import Joint
 from softcount.families.markov import Markov, is_complete
-from softcount.families.setting import Setting
+from softcount.families.setting import Hyper, Setting
 from softcount.families.text import Bags
 from softcount.table.schema import Field, Key, Kind
 from softcount.text import Words
@@ -56,6 +60,38 @@ def _check_combinations(family: Joint, levels: Any, specs: Sequence[Field]) -> N
     every = tuple(product(*(spec.levels for spec in specs))) if prod(sizes) == len(levels) else ()
     if tuple(levels) != every or family.shape != sizes:
         raise ModelFileError(f"the levels of {family.name} are not those of its columns {[x.key for x in specs]}.")
+
+
+def find_prior_fault(hyper: Hyper) -> str | None:
+    """Return a description of what is wrong with prior parameters from a file, or None."""
+    if not all(np.isfinite(value).all() for value in hyper.values()):
+        return "its prior counts are not finite"
+    if not (hyper.get("alpha", np.zeros(1)) >= 0).all():
+        return "its prior counts are below zero"
+    wrong = find_group_fault(hyper["group"]) if "group" in hyper else None
+    wrong = wrong or (_find_cell_fault(hyper) if "edges" in hyper else None)
+    return wrong or (_find_cut_fault(hyper) if "interval" in hyper else None)
+
+
+def _find_cell_fault(hyper: Hyper) -> str | None:
+    edges, place = hyper["edges"], hyper["place"]
+    cells = max(len(edges) - 1, 1)
+    if edges.ndim != 1 or not (np.diff(edges) > 0).all() or not 0 < hyper["beyond"] < 1:
+        return "its cells do not lie in order"
+    if place.ndim != 1 or not (np.diff(place) >= 0).all() or not ((place >= 0) & (place < cells)).all():
+        return "its points lie in no cell"
+    return None if hyper["alpha"].shape == (len(edges) - 1,) else "its prior rows are of other cells"
+
+
+def _find_cut_fault(hyper: Hyper) -> str | None:
+    """Return what is wrong with cells that are grouped into intervals."""
+    interval, each, within = hyper["interval"], hyper["each"], hyper["within"]
+    if wrong := find_interval_fault(hyper):
+        return wrong
+    if not within.shape == interval.shape == hyper["alpha"].shape or not (within > 0).all():
+        return "its numbers lie nowhere within its intervals"
+    right = each.shape == (int(interval.max(initial=-1)) + 1,) and (each >= 0).all()
+    return None if right else "its prior rows are of other intervals"
 
 
 def check_columns(family: Family, key: Key, columns: tuple[Key, ...], alone: bool) -> None:

@@ -64,6 +64,10 @@ class TotalsDensity(Density):
         mean = self.moments()[0]
         return np.stack([np.ones_like(mean), mean], axis=-1)
 
+    def weighted_formula(self, weights: np.ndarray, keys: Keys, sizes: Sizes) -> Formula | None:
+        start, slope = weights.T
+        return Cell(keys[0]) * formula(slope) + formula(start)
+
 
 class Totals(Family):
     """Base of families whose statistics are rows and a total. A prior of `a` adds `a` rows like the average row.
@@ -151,10 +155,6 @@ class Totals(Family):
     def predicted(self, x: np.ndarray, rows: np.ndarray, total: np.ndarray) -> np.ndarray:
         """Return the log-density of values after these rows with this total, without `base`."""
         return np.asarray(self.log_mass(rows + 1.0, total + x) - self.log_mass(rows, total))
-
-    def weighted_formula(self, weights: np.ndarray, setting: Setting, keys: Keys, sizes: Sizes) -> Formula | None:
-        start, slope = weights.T
-        return Cell(keys[0]) * formula(slope) + formula(start)
 
 
 LEAST_MEAN = 1e-294

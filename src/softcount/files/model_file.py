@@ -536,7 +536,7 @@ def check_model(model: Learned) -> None:
     for leaf in model.model.nodes.columns:
         hyper = model.imagined.hypers[leaf.key]
         _check_alike(leaf.key, usual[leaf.key], hyper, leaf.setting.groups)
-        wrong = leaf.family.check_hyper(hyper)
+        wrong = stored.find_prior_fault(hyper)
         require(not wrong, f"the prior of column {leaf.key!r} makes no sense: {wrong}.")
         _check_alike(leaf.key, again[leaf.key], model.estimates[leaf.key])
         wrong = leaf.density(again).find_fault()

@@ -395,14 +395,14 @@ class LinearWeights(Scorer, frozen=True, eq=False, tag="logistic regression"):
 
     def linear_form(self, model: Fitted) -> tuple[np.ndarray, np.ndarray]:
         each = zip(model.model.leaves, self.weights, strict=True)
-        parts = [leaf.family.linear_of(weights, leaf.setting) for leaf, weights in each]
+        parts = [leaf.density(model.estimates).linear_of(weights) for leaf, weights in each]
         return np.concatenate([coef for coef, _ in parts], axis=1), self.intercept + sum(start for _, start in parts)
 
     def leaf_formulas(self, model: Fitted) -> list[Formula | None]:
         found = []
         for leaf, weights in zip(model.model.leaves, self.weights, strict=True):
             sizes = [len(model.schema[key].levels) for key in leaf.columns]
-            found.append(leaf.family.weighted_formula(weights, leaf.setting, leaf.columns, sizes))
+            found.append(leaf.density(model.estimates).weighted_formula(weights, leaf.columns, sizes))
         return found
 
     def iterations(self, model: Fitted) -> int:

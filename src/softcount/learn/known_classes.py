@@ -39,6 +39,8 @@ from softcount.table import Chunk, Settled, Table, wording
 from softcount.table.cell_values import missing_notes
 from softcount.table.schema import Key, Schema
 
+MANY_WORDS = 1_000
+"""Number of words from which on a note warns of prior counts that exceed the labelled documents."""
 LABELLED_FLOOR = 1e-24
 """Of the column's variance, a deviation of 1e-12: a class a million deviations from the others is not degenerate."""
 Result = TypeVar("Result")
@@ -175,8 +177,7 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
             )
         if imagined.how != "ml":
             # Columns of which the prior counts more than the labelled rows: EM then learns less.
-            swamped = (x.family.swamped(counts.arrays[x.key], imagined.hypers[x.key], x.setting) for x in model.leaves)
-            notes += [note for note in swamped if note is not None]
+            notes += _note_heavy_priors(model, counts, imagined)
         kept = recode_chunks(table, settled, runner) if found.chunks is None else found.chunks
         check_reach(table, kept)
         reached, imagined = run_labelled_em(model, kept, plan, runner)
@@ -216,6 +217,26 @@ def _unlabelled_notes(
 
 def estimate_params(model: ClassModel, counts: Counts, imagined: Imagined) -> Params:
     return model.nodes.estimate(model.nodes.stacked(counts), imagined)
+
+
+def _note_heavy_priors(model: ClassModel, counts: Counts, imagined: Imagined) -> list[str]:
+    """Return notes on texts whose prior counts exceed the words of the labelled documents: EM then learns less.
+
+    With a prior of 1, 300 messages of 20 Newsgroups gained a point or two less from 10,000 unlabelled ones than with
+    0.1.
+    """
+    notes = []
+    for leaf in model.leaves:
+        facts, stats, hyper = leaf.family.facts, counts.arrays[leaf.key], imagined.hypers[leaf.key]
+        if not facts.heavy_prior or len(leaf.setting.levels) < MANY_WORDS:
+            continue
+        added, known = float(hyper["alpha"].sum()), float(stats.hi[:, 1:].sum()) / stats.shape[0]
+        if added > known:
+            notes.append(
+                f"column {leaf.key!r}: the prior adds {added:,.0f} words to every class, and the labelled documents "
+                f"have about {known:,.0f}. Rows without a label teach more with prior=0.1 or 'auto'."
+            )
+    return notes
 
 
 def describe_hidden(table: Table, model: ClassModel, plan: Plan) -> str:

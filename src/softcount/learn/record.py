@@ -204,7 +204,7 @@ def note_states(model: ClassModel, params: Params, imagined: Imagined, names: Se
     """Notes on choices and degenerate columns of a model of known classes."""
     notes = []
     for leaf in model.leaves:
-        what = leaf.family.decided(imagined.hypers[leaf.key], leaf.setting)
+        what = leaf.density(params).decision()
         if what is not None:
             notes.append(f"{wording.column(leaf.key)}: {what}.")
     notes += note_degenerate(model, params, imagined)

@@ -339,10 +339,8 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 alike[names] = alike.get(names, 0) + 1
             for names, columns in alike.items():
                 setting, groups = bundle.nodes[0].setting, bundle.groups
-                if imagined is None:
-                    total += bundle.family.free(setting, groups, columns)
-                else:
-                    total += bundle.family.free_under(imagined.hypers[bundle.name], setting, groups, columns)
+                hyper = None if imagined is None else imagined.hypers[bundle.name]
+                total += bundle.family.free(setting, groups, columns, hyper=hyper)
                 total -= bundle.family.free(setting, groups, columns, names)
         return total
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError
+from softcount.families.base import family_title
 from softcount.fitted.class_answers import column_shape
 from softcount.pictures.chart import PAGE, PANEL, Axis, Bars, Cells, Chart, Line, Mark
 from softcount.pictures.drawing import Drawing, class_tone, stack
@@ -137,7 +138,7 @@ def _add_states(page: Page, model: Any, redaction: Redaction, full: bool) -> Non
         page.grid(["state", *names], lines, right=names)
     for key in model.params_:
         words, places = _describe_column(model, key, redaction), fitted.chain.links.shown
-        page.heading(f"{key_text(key)} ({fitted.shown.families[key].title})")
+        page.heading(f"{key_text(key)} ({family_title(fitted.shown.families[key])})")
         page.grid(["state", "shows"], [[name, words[at]] for name, at in zip(names, places, strict=True)])
 
 
