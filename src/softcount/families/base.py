@@ -183,6 +183,10 @@ class Family:
         It is for this many similar columns. A parameter that groups or columns share counts once. With prior
         parameters, it is the number after decisions made by the counts.
         """
+        if hyper is not None and "place" in hyper and "points" not in hyper:  # cells, perhaps grouped into intervals
+            return _count_shares(len(hyper["edges"]) - 1, hyper.get("interval"), groups, columns)
+        if hyper is not None and "group" in hyper:
+            return _count_shares(len(setting.levels), hyper["group"], groups, columns)
         total = 0
         for name in self.facts.chart if names is None else names:
             each = 1 if name in self.facts.shared_by_groups else groups
@@ -214,6 +218,12 @@ class Family:
 
 
 FAMILIES: dict[str, type[Family]] = {}
+
+
+def _count_shares(levels: int, group: np.ndarray | None, groups: int, columns: int) -> int:
+    """Return the free shares of categories: of their groups in every class, and within the groups in all classes."""
+    found = levels if group is None else int(group.max(initial=-1)) + 1
+    return columns * (groups * max(found - 1, 0) + levels - found)
 
 
 def register(family: type[Family]) -> type[Family]:

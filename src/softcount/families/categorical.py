@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -430,23 +430,6 @@ class Grouped(Categorical, frozen=True):
         member, counts = _members(hyper["group"]), np.maximum(stats.value, 0.0)
         levels = xlogy(counts, _within(counts, hyper, "mean")).sum()
         return float(shares_evidence(counts @ member, hyper["alpha"] @ member) + levels)
-
-    def free(
-        self,
-        setting: Setting,
-        groups: int,
-        columns: int = 1,
-        names: Collection[str] | None = None,
-        hyper: Hyper | None = None,
-    ) -> int:
-        if hyper is None:
-            return super().free(setting, groups, columns, names)
-        return free_shares(len(setting.levels), int(hyper["group"].max(initial=-1)) + 1, groups, columns)
-
-
-def free_shares(levels: int, found: int, groups: int, columns: int) -> int:
-    """Return the free shares of categories in `found` groups: of these in every class, and within them in all."""
-    return columns * (groups * max(found - 1, 0) + levels - found)
 
 
 def _members(group: np.ndarray) -> np.ndarray:

@@ -187,8 +187,6 @@ class Kernel(PointCounts, Struct, frozen=True):
         without = np.maximum(density - own, (hyper["alpha"] / widths)[place]) / np.maximum(rows + weight - 1.0, 1e-300)
         return float((counts * np.log(np.maximum(without, 1e-300))).sum())
 
-    free = Family.free  # the numbers themselves are the parameters
-
 
 def _least(points: np.ndarray, step: float) -> float:
     """Return the smallest bandwidth: the effect of rounding, or of the last digits of a number."""

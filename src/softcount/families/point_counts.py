@@ -6,7 +6,7 @@ decide bins, cut points and kernels. The density is constant or exponential with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ from softcount.core.formulas import (
 from softcount.core.lazy import xlogy
 from softcount.core.special import log_of
 from softcount.families.base import Family, write_number
-from softcount.families.categorical import Shares, SharesDensity, free_shares, prior_counts, shares_evidence
+from softcount.families.categorical import Shares, SharesDensity, prior_counts, shares_evidence
 from softcount.families.density import Density
 from softcount.families.setting import SMALLEST, Facts, How, Hyper, Params, Setting
 from softcount.table.schema import CountedPoints, Field, Key
@@ -226,20 +226,6 @@ class PointCounts(Family):
         return Twofold(hi, lo)
 
     # -- learning: the families decide the cells and the prior rows in them
-
-    def free(
-        self,
-        setting: Setting,
-        groups: int,
-        columns: int = 1,
-        names: Collection[str] | None = None,
-        hyper: Hyper | None = None,
-    ) -> int:
-        if hyper is None:
-            return super().free(setting, groups, columns, names)
-        cells = len(hyper["edges"]) - 1
-        found = int(hyper["interval"].max(initial=-1)) + 1 if "interval" in hyper else cells
-        return free_shares(cells, found, groups, columns)
 
     def meant(self, how: How) -> How:
         """Return the estimate to use: `mean` for `map`, because the prior is relative to the mode."""

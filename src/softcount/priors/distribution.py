@@ -100,6 +100,76 @@ class Distribution(Struct, frozen=True, eq=False):
         force_setattr(self, name, kept)
 
 
+class Conjugate(Distribution, frozen=True, eq=False):
+    """A distribution of parameters that stays of its kind when rows are added."""
+
+    def log_evidence(self, *rows: Any, **moments: Any) -> Number:
+        """Return the log marginal likelihood of these rows, in the order they came.
+
+        Parameters
+        ----------
+        *rows, **moments : array
+            The rows, their counts or their moments, as in `update`.
+
+        Returns
+        -------
+        float or ndarray of shape (n_groups,)
+            The log marginal likelihood in nats.
+        """
+        raise NotImplementedError
+
+    evidence = log_evidence
+
+    def pdf(self, x: ArrayLike) -> Number:
+        """Return the density of the expected value of a row: a share, a rate, or a mean.
+
+        Parameters
+        ----------
+        x : float or array
+            Possible values; for several categories or columns, these last.
+
+        Returns
+        -------
+        float or ndarray
+            Densities, groups first; 0 for impossible values.
+        """
+        raise NotImplementedError
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """Return the ends of an equal-tailed interval that holds the expected value of a row.
+
+        For several categories or columns, the interval is that of each alone.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability of the interval.
+
+        Returns
+        -------
+        tuple of float or ndarray
+            The lower and the upper end.
+        """
+        raise NotImplementedError
+
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> Any:
+        """Draw from the distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int or Generator, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray or tuple of ndarray
+            Shares or rates, or pairs of means and variances: groups first, then draws, then categories or columns.
+        """
+        raise NotImplementedError
+
+
 def numbers(name: str, value: Any) -> np.ndarray:
     """Return the value as an array of floats. Words, dates and ragged lists raise an error."""
     try:

@@ -158,20 +158,6 @@ class Gamma(Belief[NegativeBinomial], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw rates from the distribution.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int or Generator, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_groups, n_samples)
-            The rates.
-        """
         self._proper()
         _, shape, rate = against([0.0], self.shape, self.rate)
         return np.random.default_rng(random_state).gamma(shape, 1 / rate, size=(*np.shape(self.shape), n_samples))

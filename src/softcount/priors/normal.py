@@ -175,6 +175,8 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
     [1.253, 13.747]
     >>> after.describe()
     'a mean of 7.5, worth 4 rows, and a variance of 20.25, worth 4 rows'
+    >>> abs(after.log_evidence([3.0]) - after.predict_log(3.0)) < 1e-12
+    True
     """
 
     variance: Number
@@ -268,24 +270,6 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
         mean: Given = None,
         sum_squares: Given = None,
     ) -> Number:
-        """Return the log marginal likelihood of these values.
-
-        Parameters
-        ----------
-        values, weights, rows, mean, sum_squares : array, default=None
-            The values or their moments, as in `update`.
-
-        Returns
-        -------
-        float or ndarray of shape (n_groups,)
-            The log marginal likelihood in nats.
-
-        Examples
-        --------
-        >>> prior = NormalInverseChi2(mean=0, kappa=1, nu=1, variance=4)
-        >>> abs(prior.log_evidence([3.0]) - prior.predict_log(3.0)) < 1e-12
-        True
-        """
         kappa = self._known_kappa()
         self._known_variance()
         seen = moments(values, weights, rows, mean, sum_squares)
@@ -298,20 +282,6 @@ class NormalInverseChi2(MeanAndSpread[StudentT], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw pairs of a mean and a variance.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int or Generator, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n_samples,) or (n_groups, n_samples)
-            The means and the variances.
-        """
         kappa = self._known_kappa()
         self._known_variance()
         rng, size = np.random.default_rng(random_state), (*np.shape(self.mean), n_samples)
@@ -434,18 +404,6 @@ class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
         mean: Given = None,
         sum_squares: Given = None,
     ) -> Number:
-        """Return the log marginal likelihood of these values.
-
-        Parameters
-        ----------
-        values, weights, rows, mean, sum_squares : array, default=None
-            The values or their moments, as in `NormalInverseChi2.update`.
-
-        Returns
-        -------
-        float or ndarray of shape (n_groups,)
-            The log marginal likelihood in nats.
-        """
         self._proper()
         n, centre, squares = moments(values, weights, rows, mean, sum_squares)
         weight = n * self.mean_variance / np.asarray(self.variance)
@@ -456,20 +414,6 @@ class NormalKnownVariance(Belief[Normal], frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw means from the distribution.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int or Generator, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_groups, n_samples)
-            The means.
-        """
         self._proper()
         noise = np.random.default_rng(random_state).standard_normal((*np.shape(self.mean), n_samples))
         return np.expand_dims(self.mean, -1) + np.expand_dims(np.sqrt(self.mean_variance), -1) * noise

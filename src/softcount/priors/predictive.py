@@ -9,7 +9,18 @@ from numpy.typing import ArrayLike
 
 from softcount.core.special import SERIES_FROM, log_negative_binomial, log_student, plain, stirling_rest
 from softcount.errors import DataError
-from softcount.priors.distribution import Distribution, Number, against, finite, numbers, positive, require, shown, tail
+from softcount.priors.distribution import (
+    Conjugate,
+    Distribution,
+    Number,
+    against,
+    finite,
+    numbers,
+    positive,
+    require,
+    shown,
+    tail,
+)
 
 FAR = 1e100
 
@@ -48,7 +59,7 @@ class Predictive(Distribution, frozen=True, eq=False):
 Next = TypeVar("Next", bound=Predictive)
 
 
-class Belief(Distribution, Generic[Next], frozen=True, eq=False):
+class Belief(Conjugate, Generic[Next], frozen=True, eq=False):
     """The distribution of the parameters of another distribution. Subclasses implement `_next` and `_location`."""
 
     def _next(self) -> Next:
@@ -60,35 +71,9 @@ class Belief(Distribution, Generic[Next], frozen=True, eq=False):
         raise NotImplementedError
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of the expected value of a row: a mean, or a rate.
-
-        Parameters
-        ----------
-        x : float or array
-            Possible means or rates; for a block of columns, columns last.
-
-        Returns
-        -------
-        float or ndarray
-            Densities, groups first.
-        """
         return self._location().pdf(x)
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """Return the ends of an equal-tailed interval that holds the expected value of a row: a mean, or a rate.
-
-        For a block of columns, the interval is that of each mean alone.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of float or ndarray
-            The lower and the upper end.
-        """
         return self._location().interval(level)
 
     @overload

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from softcount.core.special import log_dirichlet_multinomial, log_rising, plain
 from softcount.errors import DataError
 from softcount.priors.distribution import (
+    Conjugate,
     Distribution,
     Number,
     Seed,
@@ -27,7 +28,7 @@ from softcount.priors.distribution import (
 from softcount.priors.predictive import log_gamma_pdf
 
 
-class Beta(Distribution, frozen=True, eq=False):
+class Beta(Conjugate, frozen=True, eq=False):
     r"""Beta distribution of a share, worth `alpha` prior successes and `beta` prior failures.
 
     .. math:: p(\theta) = \frac{\theta^{\alpha - 1} (1 - \theta)^{\beta - 1}}{B(\alpha, \beta)}
@@ -64,6 +65,8 @@ class Beta(Distribution, frozen=True, eq=False):
     (0.555556, 0.545455)
     >>> Beta(1, 1).update(successes=[3, 0], failures=[1, 2]).mean.round(3).tolist()   # two groups
     [0.667, 0.25]
+    >>> round(float(np.exp(Beta(1, 1).log_evidence(1, 2))), 6)   # 1/2 * 1/3 * 2/4
+    0.083333
     """
 
     alpha: Number
@@ -122,18 +125,6 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(mean * (1 - mean) / (self.total + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of shares.
-
-        Parameters
-        ----------
-        x : float or array of shape (n_points,)
-            Shares.
-
-        Returns
-        -------
-        float or ndarray
-            Densities, groups first; 0 outside 0 to 1.
-        """
         from scipy.stats import beta
 
         self._proper()
@@ -141,18 +132,6 @@ class Beta(Distribution, frozen=True, eq=False):
         return plain(beta.pdf(points, a, b))
 
     def interval(self, level: float = 0.95) -> tuple[Number, Number]:
-        """Return the ends of an equal-tailed interval that holds the share.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of float or ndarray of shape (n_groups,)
-            The lower and the upper end.
-        """
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
@@ -177,25 +156,6 @@ class Beta(Distribution, frozen=True, eq=False):
         return self.mean if success else Beta(self.beta, self.alpha).mean
 
     def log_evidence(self, successes: ArrayLike = 0.0, failures: ArrayLike = 0.0) -> Number:
-        """Return the log marginal likelihood of these trials in the order they came.
-
-        For the probability of the counts in any order, add the logarithm of the binomial coefficient.
-
-        Parameters
-        ----------
-        successes, failures : float or array of shape (n_groups,), default=0.0
-            Numbers of trials.
-
-        Returns
-        -------
-        float or ndarray of shape (n_groups,)
-            The log marginal likelihood in nats.
-
-        Examples
-        --------
-        >>> round(float(np.exp(Beta(1, 1).log_evidence(1, 2))), 6)   # 1/2 * 1/3 * 2/4
-        0.083333
-        """
         self._proper()
         won, lost = nonnegative("successes", successes), nonnegative("failures", failures)
         counts = np.stack(np.broadcast_arrays(won, lost), axis=-1)
@@ -204,20 +164,6 @@ class Beta(Distribution, frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw shares from the distribution.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int or Generator, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_groups, n_samples)
-            The shares.
-        """
         self._proper()
         _, a, b = against([0.0], self.alpha, self.beta)
         return np.random.default_rng(random_state).beta(a, b, size=(*np.shape(self.alpha), n_samples))
@@ -242,7 +188,7 @@ class Beta(Distribution, frozen=True, eq=False):
 AXES = ("group", "level")
 
 
-class Dirichlet(Distribution, frozen=True, eq=False):
+class Dirichlet(Conjugate, frozen=True, eq=False):
     r"""Dirichlet distribution of the shares of several categories, worth `alpha` prior counts of each.
 
     .. math:: p(\theta) = \frac{\Gamma(\sum_k \alpha_k)}{\prod_k \Gamma(\alpha_k)} \prod_k \theta_k^{\alpha_k - 1}
@@ -275,6 +221,8 @@ class Dirichlet(Distribution, frozen=True, eq=False):
     0.6666666666666666
     >>> candy.describe()
     'shares of 2 levels: cherry 0.3333, lime 0.6667, worth 6 counts'
+    >>> round(float(np.exp(Dirichlet([1, 1, 1]).log_evidence([1, 1, 0]))), 6)   # 1/3 * 1/4
+    0.083333
     """
 
     own_axes = 1
@@ -383,18 +331,6 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return np.asarray(mean * (1 - mean) / (self.alpha.sum(axis=-1, keepdims=True) + 1))
 
     def pdf(self, x: ArrayLike) -> Number:
-        """Return the density of sets of shares.
-
-        Parameters
-        ----------
-        x : array of shape (..., n_categories)
-            Shares of 0 or more that sum to 1.
-
-        Returns
-        -------
-        float or ndarray
-            Densities, groups first.
-        """
         self._proper()
         points = np.asarray(x, dtype=float)
         off = points.ndim == 0 or points.shape[-1] != self.alpha.shape[-1]
@@ -410,18 +346,6 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return plain(np.exp(each - log_gamma_pdf(total, total) + (points.shape[-1] - 1) * np.log(total)))
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for each category alone, the ends of an equal-tailed interval that holds its share.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of each interval.
-
-        Returns
-        -------
-        tuple of ndarray of shape (..., n_categories)
-            The lower and the upper end.
-        """
         from scipy.special import betainccinv, betaincinv
 
         self._proper()
@@ -449,23 +373,6 @@ class Dirichlet(Distribution, frozen=True, eq=False):
         return plain(self.mean[..., self._position(level)])
 
     def log_evidence(self, counts: ArrayLike | Mapping[Any, float]) -> Number:
-        """Return the log marginal likelihood of rows with these counts, in the order they came.
-
-        Parameters
-        ----------
-        counts : array of shape (..., n_categories) or dict
-            Counts of the categories, in order or by name.
-
-        Returns
-        -------
-        float or ndarray of shape (n_groups,)
-            The log marginal likelihood in nats.
-
-        Examples
-        --------
-        >>> round(float(np.exp(Dirichlet([1, 1, 1]).log_evidence([1, 1, 0]))), 6)   # 1/3 * 1/4
-        0.083333
-        """
         self._proper()
         seen = self._check_counts(counts)
         return plain(log_dirichlet_multinomial(seen, self.alpha))
@@ -473,20 +380,6 @@ class Dirichlet(Distribution, frozen=True, eq=False):
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> np.ndarray:
-        """Draw sets of shares from the distribution.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int or Generator, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        ndarray of shape (..., n_samples, n_categories)
-            The shares: groups first, then draws, then categories.
-        """
         self._proper()
         # Shares are drawn through logarithms: with alpha near 0, plain gamma draws are all zero and divide to NaN.
         rng = np.random.default_rng(random_state)

@@ -55,6 +55,8 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
     ([2.0, 1.3333333333333333], 5.0, [[4.5, 3.0], [3.0, 2.833]])
     >>> prior.describe()
     'means of 2 columns, 0, 0, worth 1 rows, and a covariance worth 3 rows'
+    >>> abs(prior.log_evidence([[1.0, 2.0]]) - prior.predict_log([1.0, 2.0])) < 1e-12
+    True
     """
 
     own_axes = 1
@@ -151,24 +153,6 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
         mean: Given = None,
         scatter: Given = None,
     ) -> Number:
-        """Return the log marginal likelihood of these rows.
-
-        Parameters
-        ----------
-        values, weights, rows, mean, scatter : array, default=None
-            The rows or their moments, as in `update`.
-
-        Returns
-        -------
-        float or ndarray of shape (n_groups,)
-            The log marginal likelihood in nats.
-
-        Examples
-        --------
-        >>> prior = NormalInverseWishart([0, 0], 1, 3, [[1, 0], [0, 1]])
-        >>> abs(prior.log_evidence([[1.0, 2.0]]) - prior.predict_log([1.0, 2.0])) < 1e-12
-        True
-        """
         kappa, before = self._known_kappa(), _log_determinant(self._factor())
         seen = self._moments(values, weights, rows, mean, scatter)
         after = self.update(rows=seen[0], mean=seen[1], scatter=seen[2])
@@ -182,22 +166,6 @@ class NormalInverseWishart(MeanAndSpread[MultivariateStudentT], frozen=True, eq=
     evidence = log_evidence
 
     def sample(self, n_samples: int = 1, random_state: Seed = None) -> tuple[np.ndarray, np.ndarray]:
-        """Draw pairs of means and a covariance.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int or Generator, default=None
-            Seed of the draws.
-
-        Returns
-        -------
-        means : ndarray of shape (..., n_samples, n_columns)
-            Groups first, then draws.
-        covariances : ndarray of shape (..., n_samples, n_columns, n_columns)
-            Groups first, then draws.
-        """
         kappa, factor = self._known_kappa(), self._factor()
         rng, d = np.random.default_rng(random_state), self.size
         shape = (*self.mean.shape[:-1], n_samples, d, d)
