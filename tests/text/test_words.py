@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softcount.text.word_list import Words
+from softcount.text.words import Words
 
 LISTS = st.lists(st.text(max_size=6), max_size=8)
 

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy import sparse
 
-from softcount.text import Chosen, Gathered, Reading, WordBlock, block_of, matrix_of, word_list
+from softcount.text import Chosen, Gathered, Reading, WordBlock, block_of, matrix_of, words
 from softcount.text.count_words import cut
 
 WAYS = ("compiled", "plain")
@@ -22,7 +22,7 @@ WAYS = ("compiled", "plain")
 def way(name: str) -> Iterator[None]:
     """Everything is read this way, however little or much there is."""
     least = 0 if name == "compiled" else 1 << 62
-    with patch.multiple(word_list, WORTH_BYTES=least, LOADED_BYTES=least, WORTH_WORDS=least, LOADED_WORDS=least):
+    with patch.multiple(words, WORTH_BYTES=least, LOADED_BYTES=least, WORTH_WORDS=least, LOADED_WORDS=least):
         yield
 
 

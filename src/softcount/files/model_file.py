@@ -35,7 +35,7 @@ from softcount.networks.network import Graph, Network
 from softcount.priors import Older
 from softcount.table.column_summary import ColumnSummary
 from softcount.table.schema import NARROW_LEVELS, Field, Key, Kind, Schema
-from softcount.text.word_list import Words
+from softcount.text.words import Words
 
 NodeArrays = dict[tuple[str, str], np.ndarray]
 """Arrays of one node by section and name."""

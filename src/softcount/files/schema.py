@@ -14,8 +14,7 @@ from softcount.files.codec import Arrays, Document, decode, encode, plain, requi
 from softcount.table.cell_forms import is_time_type
 from softcount.table.cell_values import is_type_name
 from softcount.table.schema import Field, Kind, Schema
-from softcount.text.word_list import Words
-from softcount.text.words import Reading
+from softcount.text.words import Reading, Words
 
 
 def encode_schema(schema: Schema, arrays: Arrays) -> Document:

@@ -14,7 +14,7 @@ from softcount.core.lazy import pa
 from softcount.errors import DataError, is_shortage
 from softcount.sources import source
 from softcount.sources.bytestream import Progress, UnchangingFile, spool
-from softcount.sources.frames import CellType, ColumnRows, cell_type, drop_index, text_bytes
+from softcount.sources.frames import CellType, cell_type, drop_index, text_bytes
 from softcount.sources.source import FEW_ROWS, Key, Source, TablePiece, Wanted, chunk_rows_for, look_rows_for
 
 
@@ -116,7 +116,7 @@ class BatchSource(Source):
         plain = [key for key, want in wanted.items() if want.text]
         for table in rechunked(self.batches(keys, plain), self.chunk_rows):
             columns = {key: table.column(str(key)) for key in wanted}
-            yield TablePiece(start, table.num_rows, ColumnRows(columns, 0, table.num_rows))
+            yield TablePiece(start, table.num_rows, partial(dict, columns))
             start += table.num_rows
         self.n_rows = start
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from softcount.core.lazy import pa
 from softcount.errors import DataError
@@ -53,14 +53,6 @@ AGAIN = "a link to a folder that is read anyway"
 
 SIDECARS = ("__MACOSX",)
 """Folders that archivers add for their own metadata."""
-
-
-class TarMember(NamedTuple):
-    """A document in a tar file."""
-
-    name: str
-    offset: int
-    size: int
 
 
 class FolderArchive:
@@ -167,15 +159,15 @@ class TarArchive:
             copy.remove_with(self)
             self._file = UnchangingFile(copy.path, name)
         self.skipped: list[tuple[str, str]] = []
-        members = sorted(self._members(), key=lambda member: member.name.split("/"))
-        tops = {member.name.partition("/")[0] for member in members if "/" in member.name}
-        shared = len(tops) == 1 and all("/" in member.name for member in members)  # a folder that holds all files
-        top = len(tops.pop()) + 1 if shared else 0
-        self.names = [member.name[top:] for member in members]
-        self.sizes = [member.size for member in members]
-        self._offsets = [member.offset for member in members]
+        members = sorted(self._members(), key=lambda member: member[0].split("/"))
+        tops = {name.partition("/")[0] if "/" in name else None for name, _, _ in members}
+        shared = tops.pop() if len(tops) == 1 else None  # a folder that holds all files
+        self.names = [name if shared is None else name[len(shared) + 1 :] for name, _, _ in members]
+        self._offsets = [offset for _, offset, _ in members]
+        self.sizes = [size for _, _, size in members]
 
-    def _members(self) -> Iterator[TarMember]:
+    def _members(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the name, the offset and the size of each document."""
         end = self._file.state.size
         try:
             with self._file.unchanged(), open(self._file.path, "rb") as raw:
@@ -193,7 +185,7 @@ class TarArchive:
                             raise DataError(
                                 f"{self.name} ends inside {name!r}: it is cut short. Copy or download it again."
                             )
-                        yield TarMember(name, found.offset_data, found.size)
+                        yield name, found.offset_data, found.size
                     stopped = archive.offset
                 raw.seek(stopped)
                 if raw.read(HEADER).strip(b"\0"):

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
+from operator import getitem
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from softcount.core import remedies
 from softcount.core.lazy import arrow_compute, pa
@@ -37,10 +38,6 @@ LONG_CELLS, FEWEST = 1 << 23, 1_024
 def call(name: str, *columns: Any, options: Any = None) -> Any:
     """Call a function of `pyarrow.compute`, without importing that module."""
     return arrow_compute.call_function(name, list(columns), options)
-
-
-def as_type(column: Any, kind: Any) -> Any:
-    return call("cast", column, options=arrow_compute.CastOptions.safe(kind))
 
 
 class CellType(StrEnum):
@@ -83,7 +80,8 @@ def flat(column: Any) -> Any:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_dictionary(column.type):
-        return pa.DictionaryArray.from_arrays(as_type(column.indices, pa.int32()), flat(column.dictionary))
+        narrow = call("cast", column.indices, options=arrow_compute.CastOptions.safe(pa.int32()))
+        return pa.DictionaryArray.from_arrays(narrow, flat(column.dictionary))
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
@@ -176,7 +174,8 @@ def floats_of(cells: Sequence[str | None], pattern: str) -> tuple[np.ndarray, np
     """Return text cells as float64, surrounding blanks removed, and a mask of those that are not numbers (NaN)."""
     values = text_of([None if cell is None else cell.strip() for cell in cells])
     good = call("match_substring_regex", values, options=arrow_compute.MatchSubstringOptions(pattern))
-    floats = as_type(call("if_else", good, values, pa.nulls(len(values), values.type)), pa.float64())
+    numeric = call("if_else", good, values, pa.nulls(len(values), values.type))
+    floats = call("cast", numeric, options=arrow_compute.CastOptions.safe(pa.float64()))
     return filled(floats), ~filled(good, null=True)
 
 
@@ -212,26 +211,8 @@ def text_bytes(table: Any) -> int:
 # -- sources of rows in memory
 
 
-class ColumnRows(Struct, frozen=True):
-    """Some rows of Arrow columns."""
-
-    columns: Mapping[Key, Any]
-    start: int
-    count: int
-
-    def __call__(self) -> Mapping[Key, Any]:
-        return {key: column.slice(self.start, self.count) for key, column in self.columns.items()}
-
-
-class ArrayRows(Struct, frozen=True):
-    """Some rows of an array or a sparse matrix."""
-
-    array: Any
-    start: int
-    stop: int
-
-    def __call__(self) -> Any:
-        return self.array[self.start : self.stop]
+def slice_columns(columns: Mapping[Key, Any], keys: Iterable[Key], start: int, count: int) -> Mapping[Key, Any]:
+    return {key: columns[key].slice(start, count) for key in keys}
 
 
 class ArrowSource(Source):
@@ -252,13 +233,11 @@ class ArrowSource(Source):
         self._columns = dict(zip(self.keys, table.columns, strict=True))
 
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
-        rows = source.look_rows_for(len(self.keys))
-        return {key: self._columns[key].slice(0, rows) for key in keys}
+        return slice_columns(self._columns, keys, 0, source.look_rows_for(len(self.keys)))
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
-        columns = {key: self._columns[key] for key in wanted}
         for start, count in self.spans():
-            yield TablePiece(start, count, ColumnRows(columns, start, count))
+            yield TablePiece(start, count, partial(slice_columns, self._columns, tuple(wanted), start, count))
 
 
 def source_columns(rows: source.Source, keys: Sequence[Key]) -> dict[Key, Any]:
@@ -283,7 +262,7 @@ class ArraySource(Source):
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
         for start, count in self.spans():
-            yield TablePiece(start, count, ArrayRows(self.array, start, start + count))
+            yield TablePiece(start, count, partial(getitem, self.array, slice(start, start + count)))
 
 
 class SparseSource(ArraySource):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -58,7 +58,7 @@ def from_path(path: str, make: Callable[[str, str], Source], form: FileFormat = 
         assert found is not None
         return found
     parts = table_parts(path)
-    files, partitions = [part.path for part in parts], [part.partition for part in parts]
+    files, partitions = [file for file, _ in parts], [partition for _, partition in parts]
     if not parts and glob.has_magic(path) and not os.path.lexists(path):
         files = sorted(file for file in glob.glob(path) if os.path.isfile(file))
         if not files:
@@ -104,21 +104,19 @@ def file_source(path: str, name: str, missing: tuple[str, ...], form: FileFormat
 Constant = str | int | None
 
 
-class NamedRows(Struct, frozen=True):
-    """Loads a piece of one file, with columns for the constants of that file."""
+def _with_constants(
+    load: Callable[[], Mapping[Key, Any]], constants: Mapping[Key, Constant], count: int
+) -> Mapping[Key, Any]:
+    return {**load(), **{key: _repeated(value, count) for key, value in constants.items()}}
 
-    load: Callable[[], Mapping[Key, Any]]
-    constants: Mapping[Key, Constant]
-    count: int
 
-    def __call__(self) -> Mapping[Key, Any]:
-        return {**self.load(), **{key: _repeated(value, self.count) for key, value in self.constants.items()}}
+def _scalar(value: Constant) -> Any:
+    return pa.scalar(value, pa.int64() if isinstance(value, int) else pa.null() if value is None else pa.string())
 
 
 def _repeated(value: Constant, count: int) -> Any:
-    if not isinstance(value, str):
-        return pa.repeat(pa.scalar(value, pa.int64()), count) if value is not None else pa.nulls(count)
-    return pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array([value]))
+    found = pa.repeat(_scalar(value), count)
+    return found.dictionary_encode() if isinstance(value, str) else found
 
 
 class JoinedSource(Source):
@@ -175,18 +173,15 @@ class JoinedSource(Source):
     def head(self, keys: Sequence[Key]) -> Mapping[Key, Any]:
         wanted = [key for key in keys if key not in self._constants[0]]
         heads: list[Mapping[Key, Any]] = []
-        counts: list[int] = []
-        for source in self.sources:
-            heads.append(source.head(wanted))
-            counts.append(max((len(column) for column in heads[-1].values()), default=source.n_rows or 1))
-            if sum(counts) >= look_rows_for(len(self.keys)):
+        rows = 0
+        for source, constants in zip(self.sources, self._constants, strict=True):
+            head = source.head(wanted)
+            count = max(map(len, head.values()), default=source.n_rows or 1)
+            heads.append({**head, **{key: pa.repeat(_scalar(own), count) for key, own in constants.items()}})
+            rows += count
+            if rows >= look_rows_for(len(self.keys)):
                 break
-        found = {key: _concatenate(key, [head[key] for head in heads]) for key in wanted}
-        for key in [key for key in keys if key in self._constants[0]]:
-            cells = [_repeated(own[key], count) for own, count in zip(self._constants, counts, strict=False)]
-            cells = [x.cast(pa.string()) if pa.types.is_dictionary(x.type) else x for x in cells]
-            found[key] = _concatenate(key, cells)
-        return found
+        return {key: _concatenate(key, [head[key] for head in heads]) for key in keys}
 
     def pieces(self, wanted: Mapping[Key, Wanted]) -> Iterator[TablePiece]:
         own = {key: want for key, want in wanted.items() if key not in self._constants[0]}
@@ -194,7 +189,8 @@ class JoinedSource(Source):
         for source, constants in zip(self.sources, self._constants, strict=True):
             own_constants = {key: value for key, value in constants.items() if key in wanted}
             for piece in source.pieces(own):
-                yield TablePiece(total, piece.n_rows, NamedRows(piece.load, own_constants, piece.n_rows))
+                load = partial(_with_constants, piece.load, own_constants, piece.n_rows)
+                yield TablePiece(total, piece.n_rows, load)
                 total += piece.n_rows
         self.n_rows = total
 
@@ -240,22 +236,17 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose rows have no value in its column."""
 
 
-class TablePart(NamedTuple):
-    """A file of a table, and the columns given by the names of its folders."""
-
-    path: str
-    partition: Mapping[str, str | None]
-
-
-def table_parts(folder: str) -> list[TablePart]:
+def table_parts(folder: str) -> list[tuple[str, Mapping[str, str | None]]]:
     """Return the files of a folder that holds one table, sorted by name; empty if it holds anything else.
+
+    Each comes with the columns that the names of its folders give.
 
     Names that begin with a dot or an underscore are skipped (`_SUCCESS`, `.part.crc`). A folder name such as
     `year=2024` gives a column.
     """
     if not os.path.isdir(folder):
         return []
-    found: list[TablePart] = []
+    found: list[tuple[str, Mapping[str, str | None]]] = []
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         inside = os.path.relpath(here, folder)
@@ -265,7 +256,7 @@ def table_parts(folder: str) -> list[TablePart]:
         for name in sorted(name for name in files if name[0] not in "._"):
             if not name.lower().endswith(ENDINGS) or not named:
                 return []
-            found.append(TablePart(os.path.join(here, name), partition))
+            found.append((os.path.join(here, name), partition))
     return found
 
 

@@ -504,7 +504,12 @@ def detect_form(key: Key, texts: Sequence[str | None], habits: CellHabits) -> Ce
     patterns = _time_patterns(cells[0])
     if patterns:
         return _time_form(key, cells, patterns, habits)
-    return _duration_form(cells) if _duration.fullmatch(cells[0]) else None
+    if not all(map(_duration.fullmatch, cells)):
+        return None
+    matches = [match for match in map(_duration.fullmatch, cells) if match is not None]
+    digits = min(max(len((match["S"] or "").partition(".")[2]) for match in matches), 6)
+    units = [unit for unit in UNITS if unit != "W" and any(match[unit] for match in matches)]
+    return DurationForm(digits, units[-1] if units else "D")
 
 
 _CURRENCIES = (
@@ -640,12 +645,3 @@ def _time_patterns(cell: str) -> list[str]:
             parts["month"] = "%b" if len(parts.get("month", "")) == 3 else "%B"
             return [pattern.format(**parts) + (match["join"] or "") + clock for pattern in patterns]
     return []
-
-
-def _duration_form(cells: Sequence[str]) -> DurationForm | None:
-    matches = [match for match in map(_duration.fullmatch, cells) if match is not None]
-    if len(matches) < len(cells):
-        return None
-    digits = min(max(len((match["S"] or "").partition(".")[2]) for match in matches), 6)
-    units = [unit for unit in UNITS if unit != "W" and any(match[unit] for match in matches)]
-    return DurationForm(digits, units[-1] if units else "D")

@@ -22,7 +22,6 @@ from softcount.sources.frames import (
     PADDED,
     CellType,
     arrow_of,
-    as_type,
     call,
     cell_type,
     filled,
@@ -272,7 +271,8 @@ def _lookup(words: MissingWords, kind: Any, more: Sequence[str] = DASHES) -> Any
     """Return options of Arrow's `is_in` for the words and dashes, with or without one blank before or after them."""
     wanted = dict.fromkeys((*filter(None, words.missing), *more))
     spelt = [f"{before}{word}{after}" for word in wanted for before in ("", " ") for after in ("", " ")]
-    return arrow_compute.SetLookupOptions(as_type(text_of(spelt), kind), skip_nulls=True)
+    values = call("cast", text_of(spelt), options=arrow_compute.CastOptions.safe(kind))
+    return arrow_compute.SetLookupOptions(values, skip_nulls=True)
 
 
 def numbers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ FEW_BINS = 1 << 20
 """Widest range of integers that are counted in bins rather than sorted."""
 FEW_TEXTS = 20
 """Distinct cells up to which text is categorical, whatever its length."""
+_digit = re.compile("[0-9]")
 LONG_CELL = 64
 FEW_CELLS = 8_192
 FEW_MEANT = 1_000
@@ -128,7 +130,8 @@ def _plain_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fa
     pattern = arrow_compute.MatchSubstringOptions(frames.PLAIN)
     if not frames.call("all", frames.call("match_substring_regex", column, options=pattern)).as_py():
         return None
-    values = frames.filled(frames.as_type(column, pa.float64()))
+    floats = frames.call("cast", column, options=arrow_compute.CastOptions.safe(pa.float64()))
+    values = frames.filled(floats)
     if not np.isfinite(values).any():
         return None
     facts = number_facts(key, values, frames.CellType.TEXT)
@@ -160,7 +163,8 @@ def _cell_facts(key: Key, column: Any, words: MissingWords, meant: Meant) -> Fac
     dashes = find_dashes(found) if words.dashes and not as_spelt else ()
     if dashes:
         found = [None if value is not None and value.strip() in dashes else value for value in found]
-    facts = _number_facts(key, found, places, words, meant)
+    digits = any(map(_digit.search, filter(None, found)))  # without any, no cell is a number, a date or a duration
+    facts = _number_facts(key, found, places, words, meant) if digits else None
     if facts is None or (as_spelt and facts.written is not None):
         facts = _level_facts(key, frames.CellType.TEXT, found, places)
     return replace(facts, missing=(*dashes, *facts.missing))

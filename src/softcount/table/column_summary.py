@@ -39,7 +39,7 @@ STEPS = np.linspace(0.0, 1.0, 21)
 class ColumnSummary(Struct, frozen=True):
     """Summary of one column: the number of cells that hold a value, are missing, or hold an unseen category.
 
-    Numeric columns (and the lengths of documents, in words) have 21 quantiles, and `in_bins` counts `looked_at` rows
+    Numeric columns (and the lengths of documents, in words) have 21 quantiles, and `in_bins` counts some rows
     between their distinct values; `in_bars` counts them between the round numbers `bars`, for histograms. Categorical
     columns have the counts of the most frequent categories, by place in the schema.
     """
@@ -54,10 +54,6 @@ class ColumnSummary(Struct, frozen=True):
     levels: tuple[tuple[int, Amount], ...] = ()
     bars: tuple[float, ...] = ()
     in_bars: tuple[Amount, ...] = ()
-
-    @property
-    def looked_at(self) -> int:
-        return sum(self.in_bins)
 
 
 class TableSummary(Struct, frozen=True):
@@ -125,7 +121,15 @@ class _RunningSummary:
         self.marks: list[np.ndarray] | None = []
 
     def add(self, chunk: Chunk) -> None:
-        gone = np.stack([self._missing_in(chunk, spec) for spec in self.fields], axis=1)
+        missing = []
+        for spec in self.fields:
+            store, slot = self.schema.places[spec.key]
+            if store == "bags":
+                missing.append(chunk.bags[slot][:, :1].toarray()[:, 0] == 0)
+            else:
+                cells = getattr(chunk, store)[:, slot]
+                missing.append(np.isnan(cells) if store == "reals" else cells == 0)
+        gone = np.stack(missing, axis=1)
         self.missing += gone.sum(axis=0)
         if self.both_missing is not None and gone.any():
             there = gone.astype(np.float32)
@@ -147,7 +151,11 @@ class _RunningSummary:
         while sum(len(part) for part, _ in self.kept) > self.most:
             self.limit //= np.uint64(2)
             self.kept = [(part[part <= self.limit], cells[part <= self.limit]) for part, cells in self.kept]
-        self._mark(chunk)
+        # One hash per row, equal for identical rows.
+        self.marks = None if chunk.bags or self.rows > MOST_MARKED else self.marks
+        if self.marks is not None:
+            labels = [] if chunk.labels is None else [chunk.labels[:, None]]
+            self.marks.append(row_keys([chunk.reals, chunk.codes, chunk.wide, *labels]))
 
     def settled(self, settled: Settled) -> _RunningSummary:
         """Return the summary in settled codes; the remaining counts do not depend on codes."""
@@ -159,21 +167,6 @@ class _RunningSummary:
             seen = min(len(move), len(counts))
             np.add.at(found.coded[key], move[:seen], counts[:seen])
         return found
-
-    def _missing_in(self, chunk: Chunk, spec: Field) -> np.ndarray:
-        store, slot = self.schema.places[spec.key]
-        if store == "bags":
-            return np.asarray(chunk.bags[slot][:, :1].toarray()[:, 0] == 0)
-        cells = getattr(chunk, store)[:, slot]
-        return np.asarray(np.isnan(cells) if store == "reals" else cells == 0)
-
-    def _mark(self, chunk: Chunk) -> None:
-        """Store one hash per row, equal for identical rows."""
-        if self.marks is None or chunk.bags or self.rows > MOST_MARKED:
-            self.marks = None
-            return
-        labels = [] if chunk.labels is None else [chunk.labels[:, None]]
-        self.marks.append(row_keys([chunk.reals, chunk.codes, chunk.wide, *labels]))
 
     def summary(self, like: TableSummary | None) -> TableSummary:
         width = sum(spec.kind.numeric for spec in self.fields) + len(self.schema.stored("bags"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -192,39 +192,25 @@ class PointTable(NamedTuple):
 
 def by_class_each(columns: Iterable[PointTable]) -> list[np.ndarray]:
     """Return the cut points of several columns; only the distinct values of each column are kept in memory."""
-    distinct: list[np.ndarray] = []
-
-    def counts() -> Iterator[np.ndarray]:
-        for own in columns:
-            distinct.append(own.distinct)
-            yield own.counts
-
-    found = []
-    for places, values in zip(class_places_each(counts()), distinct, strict=True):
-        low, high = values[places - 1], values[places]
-        found.append(low + (high - low) / 2)
-    return found
+    found: list[np.ndarray] = []
+    group: list[tuple[np.ndarray, _RunningTotals]] = []
+    for distinct, counts in columns:
+        group.append((distinct, _RunningTotals.of(counts)))
+        most = max(own.below.shape[1] for _, own in group)
+        if most * sum(len(own.below) for _, own in group) >= AT_ONCE:
+            found += _cut_together(group)
+            group = []
+    return found + (_cut_together(group) if group else [])
 
 
 def class_places(counts: np.ndarray) -> np.ndarray:
     """Return the points before which the cut points of a (points x classes) table lie."""
-    return class_places_each([counts])[0]
+    cuts = by_class_each([PointTable(np.arange(float(len(counts))), counts)])[0]
+    return np.asarray(np.ceil(cuts), dtype=np.int64)
 
 
 AT_ONCE = 1 << 16
 """Points times classes of the tables that are discretised together."""
-
-
-def class_places_each(tables: Iterable[np.ndarray]) -> list[np.ndarray]:
-    found: list[np.ndarray] = []
-    group: list[_RunningTotals] = []
-    for counts in tables:
-        group.append(_RunningTotals.of(counts))
-        most = max(own.below.shape[1] for own in group)
-        if most * sum(len(own.below) for own in group) >= AT_ONCE:
-            found += _cut_together(group)
-            group = []
-    return found + (_cut_together(group) if group else [])
 
 
 class _RunningTotals(NamedTuple):
@@ -247,11 +233,11 @@ class _RunningTotals(NamedTuple):
         return cls(np.concatenate([nothing, whole[points - 1], whole[-1:]]), points)
 
 
-def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
+def _cut_together(group: Sequence[tuple[np.ndarray, _RunningTotals]]) -> list[np.ndarray]:
     """Return the cut points of every table; each step splits all parts of all tables together."""
-    classes, ends = max(own.below.shape[1] for own in group), np.cumsum([0, *(len(own.below) for own in group)])
+    classes, ends = max(own.below.shape[1] for _, own in group), np.cumsum([0, *(len(own.below) for _, own in group)])
     below = np.zeros((ends[-1], classes))
-    for own, first, last in zip(group, ends, ends[1:], strict=False):
+    for (_, own), first, last in zip(group, ends, ends[1:], strict=False):
         below[first:last, : own.below.shape[1]] = own.below
     start, stop = ends[:-1], ends[1:] - 1
     cuts = [np.zeros(0, dtype=np.int64)]
@@ -261,7 +247,11 @@ def _cut_together(group: Sequence[_RunningTotals]) -> list[np.ndarray]:
         start, stop = np.concatenate([start, at]), np.concatenate([at, stop])
     every = np.sort(np.concatenate(cuts))
     parts = np.split(every, np.searchsorted(every, ends[1:-1]))
-    return [own.points[places - first - 1] for own, places, first in zip(group, parts, ends, strict=False)]
+    found = []
+    for (distinct, own), cuts_of, first in zip(group, parts, ends, strict=False):
+        places = own.points[cuts_of - first - 1]
+        found.append(distinct[places - 1] + (distinct[places] - distinct[places - 1]) / 2)
+    return found
 
 
 def _best_cuts(below: np.ndarray, start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -290,7 +290,7 @@ class ChunkTask(Struct, frozen=True):
         raw = piece.load()
         found = self.coding.encoder.encode(piece, raw)
         labels = sides.labels_in(raw, piece.start, self.labels)
-        weights = sides.weights_in(raw, piece.start, self.weights)
+        weights = self.weights if sides.weight is None else sides.weights_in(raw, piece.start)
         unknown = 0 if labels is None else int(np.count_nonzero(labels == UNKNOWN))
         weight = float(piece.n_rows if weights is None else weights.sum())
         chunk = replace(found.chunk, labels=labels, weights=weights)
@@ -312,24 +312,22 @@ class Tally:
         self.unknown_labels = 0
         self.weight = 0.0
 
-    def add(self, found: CodedChunk) -> None:
+    def add(self, found: CodedChunk | PartFacts, start: int = 0) -> None:
+        """Add the counts of a chunk, or of a part whose rows begin at `start`."""
         with self._lock:
-            if found.chunk.start in self._seen:
-                return
-            self._seen.add(found.chunk.start)
-            self.add_facts(found)
-            if self._watch is not None:
-                self._watch(found.chunk)
-
-    def add_facts(self, found: CodedChunk | PartFacts, start: int = 0) -> None:
-        """Add the counts of rows whose numbers begin at `start`."""
-        self.unknown_labels += found.unknown_labels
-        self.weight += found.weight
-        for totals, counts in ((self.missing, found.missing), (self.unseen, found.unseen)):
-            for key, count in counts.items():
-                totals[key] = totals.get(key, 0) + count
-        for key, rows in found.outside.items():
-            self.outside.setdefault(key, []).append(rows + start)
+            if isinstance(found, CodedChunk):
+                if found.chunk.start in self._seen:
+                    return
+                self._seen.add(found.chunk.start)
+                if self._watch is not None:
+                    self._watch(found.chunk)
+            self.unknown_labels += found.unknown_labels
+            self.weight += found.weight
+            for totals, counts in ((self.missing, found.missing), (self.unseen, found.unseen)):
+                for key, count in counts.items():
+                    totals[key] = totals.get(key, 0) + count
+            for key, rows in found.outside.items():
+                self.outside.setdefault(key, []).append(rows + start)
 
 
 # -- parts of a table that are encoded on other machines: chunks stay there, and facts come back
@@ -402,10 +400,6 @@ class WordsEncoder(Encoder):
 
     def levels(self) -> dict[Key, Any]:
         return {WORDS: self.words}
-
-
-def words_coding(reader: WordReader) -> tuple[RowCoding, dict[Key, Wanted]]:
-    return RowCoding(WordsEncoder(reader), SideColumns(None, None, reader.missing)), reader.wanted
 
 
 def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:

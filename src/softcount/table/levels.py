@@ -194,7 +194,7 @@ class SideColumns(Struct, frozen=True):
     weight: Key | None
     words: MissingWords
 
-    def labels_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
+    def labels_in(self, raw: Any, start: int, given: np.ndarray | None = None) -> np.ndarray | None:
         """Return the class codes of loaded rows, or `given` if no column holds labels.
 
         Codes are 0, 1, ... in order of first occurrence, and `UNKNOWN` (-1) if the label is missing.
@@ -205,14 +205,12 @@ class SideColumns(Struct, frozen=True):
         column = raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])
         return self.labels.codes(column, start) - 1
 
-    def weights_in(self, raw: Any, start: int, given: np.ndarray | None) -> np.ndarray | None:
-        """Return the weights of loaded rows, or `given` if no column holds weights."""
-        if self.weight is None:
-            return given
+    def weights_in(self, raw: Any, start: int) -> np.ndarray:
+        """Return the weights of loaded rows, which a column holds."""
         key: Any = self.weight
         column = raw[key] if isinstance(raw, Mapping) else arrow_of(raw[:, key])
         found = numbers(column, self.words, key, start, padded=True)
-        check_weight_values(found, start, f"the weight ({wording.column(self.weight)})")
+        check_weight_values(found, start, f"the weight ({wording.column(key)})")
         return found
 
 
@@ -313,13 +311,19 @@ class Recoder:
             part, known = self._look_up(tables, np.ascontiguousarray(raw))
             unseen = [0] * len(self.coders)
             if not known:
-                if not self.coders[0].closed:
-                    self._learn(tables, raw, part, start)
-                    continue
                 for j, place in enumerate(tables.fast):
-                    new = part[:, j] == 0
-                    part[new, j] = self.coders[place].vocabulary.beyond
-                    unseen[place] = int(np.count_nonzero(new))
+                    coder, new = self.coders[place], part[:, j] == 0
+                    if coder.closed:
+                        part[new, j] = coder.vocabulary.beyond
+                        unseen[place] = int(np.count_nonzero(new))
+                    elif new.any():
+                        try:
+                            coder.vocabulary.codes(self._values(np.unique(raw[new, self.places[place]])))
+                        except TooManyLevels:
+                            raise coder.overflow(start + int(np.argmax(new)) + 1) from None
+                if not self.coders[0].closed:
+                    self._tables = self._build()
+                    continue
             if not tables.slow:
                 return part, unseen
             out = np.empty((len(block), len(self.coders)), dtype=np.uint8)
@@ -344,17 +348,6 @@ class Recoder:
         if not tables.fast:
             return out, True
         return out, bool(by_table(raw, tables.columns, tables.low, tables.codes, out))
-
-    def _learn(self, tables: Tables, raw: np.ndarray, part: np.ndarray, start: int) -> None:
-        for j, place in enumerate(tables.fast):
-            new = part[:, j] == 0
-            if new.any():
-                coder = self.coders[place]
-                try:
-                    coder.vocabulary.codes(self._values(np.unique(raw[new, self.places[place]])))
-                except TooManyLevels:
-                    raise coder.overflow(start + int(np.argmax(new)) + 1) from None
-        self._tables = self._build()
 
 
 def _fits(levels: Sequence[Any]) -> bool:

@@ -171,9 +171,9 @@ def _open(
         first = dict(source.head([*(key for key in source.keys if key not in apart), *target, *weight]))
         if weight:
             request = replace(request, weights=numbers(first.pop(weight[0]), request.words, weight[0], 0, padded=True))
-        declared = {key for key, kind in request.kinds.items() if kind not in NUMERIC}
         taken: tuple[str, ...] = ()
         if request.words.dashes:
+            declared = {key for key, kind in request.kinds.items() if kind not in NUMERIC}
             first, taken = mask_words(first, request.words, {*target, *request.levels, *declared}, source.n_rows)
         request = replace(request, groups=cell_codes(first.pop(target[0])) if target else request.groups)
         plans, notes = inspect_columns(first, request)

@@ -270,7 +270,7 @@ class Schema(Struct, frozen=True, dict=True):
 
     @cached_property
     def used(self) -> tuple[Field, ...]:
-        return tuple(spec for spec in self.fields if spec.used)
+        return tuple(filter(attrgetter("used"), self.fields))
 
     @cached_property
     def by_key(self) -> dict[Key, Field]:
@@ -304,12 +304,9 @@ class Schema(Struct, frozen=True, dict=True):
     @property
     def unsaveable(self) -> str | None:
         """Why a model of this table cannot be saved, or None."""
-        number = len(self.texts)
-        if number <= MOST_TEXTS:
-            return None
-        return (
-            f"{number:,} columns are text, and a model file has room for {MOST_TEXTS:,}. Join some, or leave them out."
-        )
+        number = len(self.texts) if len(self.used) > MOST_TEXTS else 0
+        room = f"a model file has room for {MOST_TEXTS:,}. Join some, or leave them out."
+        return f"{number:,} columns are text, and {room}" if number > MOST_TEXTS else None
 
     @property
     def only_text(self) -> Key | None:

@@ -147,7 +147,8 @@ class TableParts(Struct, frozen=True):
 class Table:
     """Rows that can be read as often as needed, in chunks that do not depend on batching or the number of threads.
 
-    `notes` are remarks for the user: columns left out, read in another way, or not found.
+    `notes` are remarks for the user: columns left out, read in another way, or not found. `keys` are the columns in
+    order, including those left out, without labels and weights.
     """
 
     def __init__(self, parts: TableParts) -> None:
@@ -157,10 +158,12 @@ class Table:
         self.located: dict[Key, Any] = {} if parts.located is None else dict(parts.located)
         self.bag_width: int | None = self.source.width if isinstance(self.source, SparseSource) else None
         self._coders: dict[Key, LevelCoder] = {}
+        self.keys: list[Key] = []
         fields, texts = [], []
         for plan in self.plans:
             spec = plan.field
             fields.append(spec)
+            self.keys.append(spec.key)
             if parts.located is None:
                 self.located[spec.key] = spec.key
             if spec.used and spec.kind.coded:
@@ -169,6 +172,7 @@ class Table:
                 texts.append(plan)
         self.schema = self.closed or Schema(tuple(fields), parts.missing, parts.source.form)
         self._texts = text_columns.text_columns(texts, self.closed is not None, parts.texts) if texts else {}
+        self.has_texts = bool(texts)
         target = None if self.sides.target is None else LevelCoder.of(self.sides.target, self.words)
         self._side_columns = SideColumns(target, self.sides.weight, self.words)
         self._tally = Tally()
@@ -193,11 +197,6 @@ class Table:
         return grouped_notes(self.notes)
 
     @property
-    def keys(self) -> list[Key]:
-        """The columns in order, including those left out, without labels and weights."""
-        return [spec.key for spec in self.schema.fields]
-
-    @property
     def n_rows(self) -> int | None:
         """The number of rows; None for a stream before its end."""
         return self.source.n_rows
@@ -205,6 +204,8 @@ class Table:
     @property
     def n_words(self) -> int:
         """Distinct words of each document, summed over documents; 0 before they are gathered."""
+        if not self._texts:
+            return 0
         return sum(text.chosen.cells for text in self._texts.values() if text.chosen is not None)
 
     @property
@@ -306,7 +307,8 @@ class Table:
         readings = {key: (self.located[key], text.reading) for key, text in new.items()}
         reader = text_columns.WordReader(readings, self.words, sides)
         if there is not None:
-            return encode.choose_words(new, there(self, *encode.words_coding(reader)))
+            coding = RowCoding(encode.WordsEncoder(reader), SideColumns(None, None, self.words))
+            return encode.choose_words(new, there(self, coding, reader.wanted))
         given = Sides() if sides is None else self.sides
         pieces = self.source.pieces(reader.wanted)
         parts = (text_columns.TextPiece(piece, given.part("labels", piece)) for piece in pieces)
@@ -359,10 +361,6 @@ class Table:
         """Whether its rows are in memory as an array."""
         return isinstance(self.source, DenseSource | SparseSource)
 
-    @property
-    def has_texts(self) -> bool:
-        return bool(self._texts)
-
     def coding_elsewhere(self) -> tuple[RowCoding, dict[Key, Wanted]]:
         """Return the coding of parts on other machines and the columns they read; this begins a pass."""
         self._tally = Tally()
@@ -376,7 +374,7 @@ class Table:
             for coder, levels in [*((self._coders[key], own.levels[key]) for key in own.levels), (labels, own.labels)]:
                 if coder is not None and levels is not None:
                     coder.learn(levels, start)
-            self._tally.add_facts(own, start)
+            self._tally.add(own, start)
         self.source.n_rows = sum(own.n_rows for own in facts)
 
     def final_order(self, settled: Settled) -> FinalOrder:
@@ -438,7 +436,7 @@ class Table:
             return []
         pieces = self.source.pieces({coder.plan.key: Wanted(numeric=False)})
         try:
-            found = [self._side_columns.labels_in(piece.load(), piece.start, None) for piece in pieces]
+            found = [self._side_columns.labels_in(piece.load(), piece.start) for piece in pieces]
         except Contradiction as why:
             return self.widened(why).labels()
         names, order = self._settled_labels()
@@ -452,9 +450,8 @@ class Table:
         """Yield the first row and the weights of every chunk, None for all ones; only the weights are read."""
         column = self.sides.weight
         for piece in self.source.pieces({} if column is None else {column: Wanted(numeric=True, padded=True)}):
-            given = self.sides.part("weights", piece)
-            raw = None if column is None else piece.load()
-            yield piece.start, self._side_columns.weights_in(raw, piece.start, given)
+            own = None if column is None else self._side_columns.weights_in(piece.load(), piece.start)
+            yield piece.start, self.sides.part("weights", piece) if own is None else own
 
     def widened(self, why: Contradiction) -> Table:
         """Return the table with the contradicted column read in another way."""

@@ -2,7 +2,6 @@
 
 from softcount.text.count_words import WordBlock, block_of
 from softcount.text.vocabulary import Chosen, Gathered, matrix_of
-from softcount.text.word_list import Words
-from softcount.text.words import Reading
+from softcount.text.words import Reading, Words
 
 __all__ = ["Chosen", "Gathered", "Reading", "WordBlock", "Words", "block_of", "matrix_of"]

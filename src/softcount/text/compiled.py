@@ -10,8 +10,18 @@ import numpy as np
 from softcount.kernels import token_counts as kernels
 from softcount.kernels import tokenise
 from softcount.kernels.tokenise import EVERY
-from softcount.text.word_list import Words, read_only
-from softcount.text.words import BLANKS, Reading, Spelled, decoded, encoded, joined, offsets_of, spelled
+from softcount.text.words import (
+    BLANKS,
+    Reading,
+    Spelled,
+    Words,
+    decoded,
+    encoded,
+    joined,
+    offsets_of,
+    read_only,
+    spelled,
+)
 
 FIRST_CELLS = 1 << 15
 """Cells a table of words begins with: the words of a block of 4 MB nearly fit."""

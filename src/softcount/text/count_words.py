@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from softcount.chains.counts import Alphabet, digits_of, steps_of
 from softcount.errors import DataError
-from softcount.text.word_list import Words, worth_bytes
-from softcount.text.words import BLANKS, WORD, Reading, Spelled, spelled, spelled_arrow
+from softcount.text.words import BLANKS, WORD, Reading, Spelled, Words, spelled, spelled_arrow, worth_bytes
 
 BLOCK_BYTES = 1 << 22
 """Bytes of text in a block, whatever the number of threads."""

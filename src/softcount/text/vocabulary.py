@@ -13,8 +13,7 @@ from msgspec import Struct
 from softcount.core.lazy import lazy_function, sparse
 from softcount.errors import DataError
 from softcount.text.count_words import WordBlock
-from softcount.text.word_list import Words, read_only, worth_bytes, worth_words
-from softcount.text.words import Reading
+from softcount.text.words import Reading, Words, read_only, worth_bytes, worth_words
 
 divide_by_sums = lazy_function("sklearn.utils.sparsefuncs_fast", "inplace_csr_row_normalize_l1")
 divide_by_lengths = lazy_function("sklearn.utils.sparsefuncs_fast", "inplace_csr_row_normalize_l2")
