@@ -145,9 +145,9 @@ class TextFile(UnchangingFile):
                     self.progress(raw.tell(), self.state.size)
                 yield data
 
-    def first(self, count: int) -> bytes:
+    def first(self, count: int, *, quiet: bool = True) -> bytes:
         held = bytearray()
-        for block in self.blocks(quiet=True):
+        for block in self.blocks(quiet=quiet):
             held += block
             if len(held) >= count:
                 break
@@ -178,12 +178,10 @@ class TextFile(UnchangingFile):
         return (f"{self.name} is not UTF-8: read as cp1252 (Western European); {other} reads it otherwise",)
 
     def whole(self) -> bytes:
-        held = bytearray()
-        for block in self.blocks():
-            held += block
-            if len(held) > LONGEST:
-                raise too_long(self.name)
-        return bytes(held)
+        held = self.first(LONGEST + 1, quiet=False)
+        if len(held) > LONGEST:
+            raise too_long(self.name)
+        return held
 
 
 def too_long(what: str) -> DataError:

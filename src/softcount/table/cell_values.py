@@ -196,10 +196,13 @@ def distinct(column: Any, words: MissingWords) -> tuple[list[Any], np.ndarray]:
     column = flat(column)
     if cell_type(column.type) is CellType.EMPTY:
         return [], np.full(len(column), -1, dtype=np.int32)
-    if not pa.types.is_dictionary(column.type):
-        column = call("dictionary_encode", column)
-    places, known = numpy_of(column.indices)
-    places, values = places if known is None else np.where(known, places, np.int32(-1)), column.dictionary
+    if pa.types.is_boolean(column.type):
+        places, known = numpy_of(column)
+        places, values = places.astype(np.int32), arrow_of(np.array([False, True]))
+    else:
+        column = column if pa.types.is_dictionary(column.type) else call("dictionary_encode", column)
+        (places, known), values = numpy_of(column.indices), column.dictionary
+    places = places if known is None else np.where(known, places, np.int32(-1))
     # Slices of a column share its dictionary: drop the entries that no row uses.
     seen = np.bincount(places + 1, minlength=len(values) + 1)[1:] > 0
     if not seen.all():
@@ -348,8 +351,9 @@ def too_large(key: Key, row: int, shown: object) -> DataError:
 
 
 def refuse_infinite(found: np.ndarray, key: Key, start: int) -> None:
-    infinite = np.isinf(found)
-    if infinite.any():
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow of the sum only costs a second check
+        finite = np.isfinite(found.sum())
+    if not finite and (infinite := np.isinf(found)).any():
         row = int(np.argmax(infinite))
         raise too_large(key, start + row, float(found[row]))
 

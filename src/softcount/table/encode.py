@@ -400,12 +400,3 @@ class WordsEncoder(Encoder):
 
     def levels(self) -> dict[Key, Any]:
         return {WORDS: self.words}
-
-
-def choose_words(columns: Mapping[Key, TextColumn], facts: Iterable[PartFacts]) -> bool:
-    """Choose the words of columns among those of all parts; return False if no row has a label."""
-    whole = WordGathering({key: column.reading for key, column in columns.items()})
-    for part in facts:
-        if part.levels:
-            whole.join(part.levels[WORDS])
-    return whole.settle(columns, {}, complete=False)

@@ -50,7 +50,10 @@ def code_labels(y: Any, decimals: bool = False) -> tuple[np.ndarray, np.ndarray]
         fractional = (values != np.floor(values)) | np.isinf(values)
         if fractional.any() and not decimals:
             at = int(np.flatnonzero(known)[np.argmax(fractional)])
-            raise continuous(float(y[at]), at + 1)
+            raise DataError(
+                f"Unknown label type: continuous. Labels name classes, but row {at + 1} holds {float(y[at])}. "
+                f"{NO_REGRESSION} {AS_TEXT}"
+            )
         classes, found = np.unique(values, return_inverse=True)
         codes = np.full(len(y), UNKNOWN, dtype=np.int32)
         codes[known] = found
@@ -97,12 +100,6 @@ def _whole_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if seen.all():
         return classes, steps
     return classes, (np.cumsum(seen) - 1).astype(np.int32)[steps]
-
-
-def continuous(value: float, row: int) -> DataError:
-    return DataError(
-        f"Unknown label type: continuous. Labels name classes, but row {row} holds {value}. {NO_REGRESSION} {AS_TEXT}"
-    )
 
 
 NO_REGRESSION = "Numeric targets are not supported yet."
@@ -154,17 +151,9 @@ def _other_labels(y: Any, decimals: bool) -> tuple[np.ndarray, np.ndarray]:
     ordered = in_order(levels)
     table = np.full(len(values) + 1, UNKNOWN, dtype=np.int32)
     table[[place for place, value in enumerate(values) if value is not None]] = order_codes(levels, ordered)[1:] - 1
-    return class_array(ordered, y), table[places]
-
-
-def class_array(ordered: list[Any], y: Any = None) -> np.ndarray:
-    """Return classes as an array of the type of `y`: its string type, numbers or Booleans."""
     kind = getattr(getattr(y, "dtype", None), "kind", "")
-    if kind in ("U", "S"):
-        return np.array(ordered, dtype=y.dtype.type)
-    if ordered and all(isinstance(level, str) for level in ordered) and kind == "O":
-        return np.array(ordered, dtype=object)
-    return np.array(ordered)
+    objects = bool(ordered) and kind == "O" and all(isinstance(level, str) for level in ordered)
+    return np.array(ordered, dtype=object if objects else y.dtype.type if kind in ("U", "S") else None), table[places]
 
 
 def check_weights(w: Any, n_rows: int) -> np.ndarray:

@@ -308,7 +308,11 @@ class Table:
         reader = text_columns.WordReader(readings, self.words, sides)
         if there is not None:
             coding = RowCoding(encode.WordsEncoder(reader), SideColumns(None, None, self.words))
-            return encode.choose_words(new, there(self, coding, reader.wanted))
+            gathered = text_columns.WordGathering({key: text.reading for key, text in new.items()})
+            for part in there(self, coding, reader.wanted):
+                if part.levels:
+                    gathered.join(part.levels[encode.WORDS])
+            return gathered.settle(new, {}, complete=False)
         given = Sides() if sides is None else self.sides
         pieces = self.source.pieces(reader.wanted)
         parts = (text_columns.TextPiece(piece, given.part("labels", piece)) for piece in pieces)
