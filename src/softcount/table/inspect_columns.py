@@ -210,7 +210,7 @@ def decide(facts: column_facts.Facts, named: bool, groups: np.ndarray | None = N
         return Verdict(Kind.REAL, "dates or times")
     if facts.cells is CellType.FLOAT and not named:
         return Verdict(Kind.REAL, "numbers")
-    return _decide_whole(facts, named, groups) if facts.whole else _decide_real(facts, "numbers with decimals")
+    return _decide_whole(facts, named, groups) if facts.whole else _as_numbers(facts)
 
 
 FEWEST_TICKS = 5
@@ -322,16 +322,6 @@ def _decide_whole(facts: column_facts.Facts, named: bool, groups: np.ndarray | N
     return _by_rows_left_out(facts, levels if few else None, groups)
 
 
-def _as_numbers(facts: column_facts.Facts) -> Verdict:
-    values: Any = facts.values
-    measured = isinstance(facts.key, str) and _MEASURED_NAME.fullmatch(facts.key.strip()) is not None
-    mean = float(values.mean())
-    countable = not measured and values.min() >= 0 and mean <= COUNTABLE
-    if countable and 0.5 * mean <= float(values.var()) <= 1.5 * mean:
-        return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
-    return _decide_real(facts, f"whole numbers, {facts.different} distinct")
-
-
 def _by_rows_left_out(facts: column_facts.Facts, levels: Verdict | None, groups: np.ndarray | None) -> Verdict:
     """Return `levels` if given, else numbers, unless the alternative predicts left-out rows better.
 
@@ -360,12 +350,18 @@ def _by_rows_left_out(facts: column_facts.Facts, levels: Verdict | None, groups:
     return levels or numbers
 
 
-def _decide_real(facts: column_facts.Facts, why: str) -> Verdict:
-    """Choose between real, positive and amount.
+def _as_numbers(facts: column_facts.Facts) -> Verdict:
+    """Choose between count, real, positive and amount.
 
     Amounts are often 0, or skewed apart from zeros: rain, capital gains, fares.
     """
     values: Any = facts.values
+    why = f"whole numbers, {facts.different} distinct" if facts.whole else "numbers with decimals"
+    measured = isinstance(facts.key, str) and _MEASURED_NAME.fullmatch(facts.key.strip()) is not None
+    mean = float(values.mean())
+    countable = facts.whole and not measured and values.min() >= 0 and mean <= COUNTABLE
+    if countable and 0.5 * mean <= float(values.var()) <= 1.5 * mean:
+        return Verdict(Kind.COUNT, "whole numbers from 0 up, spread like counts")
     if is_skewed(values):
         return Verdict(Kind.POSITIVE, f"{why}, above zero over several sizes")
     above = values[values > 0]

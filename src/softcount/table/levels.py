@@ -27,6 +27,10 @@ class TooManyLevels(Exception):
     pass
 
 
+_learning = Lock()
+"""Held while a vocabulary learns categories, which is rare, or is read as a whole."""
+
+
 class Vocabulary:
     """Codes 1, 2, ... for the categories of a column; 0 is missing.
 
@@ -42,7 +46,6 @@ class Vocabulary:
     ) -> None:
         self.closed = closed or capped
         self.room = room
-        self._lock = Lock()
         self._codes: dict[object, int] = {}
         for level in levels:
             self._codes.setdefault(level, len(self._codes) + 1)
@@ -57,24 +60,19 @@ class Vocabulary:
 
     @property
     def levels(self) -> list[Any]:
-        with self._lock:
+        with _learning:
             return list(self._codes)
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            state = {**vars(self), "_codes": dict(self._codes)}
-        del state["_lock"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=Lock())
+        with _learning:
+            return {**vars(self), "_codes": dict(self._codes)}
 
     def codes(self, values: Sequence[object]) -> np.ndarray:
         """Return the code of each value, 0 for None; an open vocabulary learns new values."""
         find = self._find if self.closed else self._codes.get
         found = [0 if value is None else find(value) for value in values]
         if None in found:
-            with self._lock:
+            with _learning:
                 for place, value in enumerate(values):
                     if found[place] is None:
                         if value not in self._codes and len(self._codes) >= self.room:
