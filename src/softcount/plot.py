@@ -37,6 +37,7 @@ from softcount.pictures.chart import (
     waterfall_chart,
 )
 from softcount.pictures.drawing import class_tone, new_axes
+from softcount.pictures.text import format_count
 from softcount.priors import Beta, Dirichlet, Expert
 from softcount.report.class_pictures import ELLIPSES, nomogram_chart, plane_marks, shape_chart
 from softcount.report.evaluation import reliability_chart
@@ -104,10 +105,25 @@ figure_ : matplotlib Figure
 ARGUMENTS = {
     "estimator": ("", "A fitted model."),
     "X": ("object", "Not used."),
-    "n": ("int", "Number of columns."),
+    "against": ("class", "The class to compare with; None takes the runner-up."),
     "ax": ("matplotlib Axes", "Axes to draw on; None makes new ones."),
+    "bandwidths": ("sequence", "Further bandwidths, or rules for them, to draw the rows with."),
+    "classes": ("tuple of two classes", "The classes to compare; None takes the first two."),
+    "column": ("column", "The column to draw."),
+    "comparison": ("Comparison", "What `compare(..., curve=True)` returned."),
+    "criterion": ("str", "A column of `selection_`; by default the criterion of the model."),
+    "evaluation": ("Evaluation", "What the `evaluate` of a classifier returned."),
+    "kernels": ("bool", "Whether the kernel of every row is drawn; None draws them if there are at most 30 rows."),
+    "key": ("column", "The column of text, if there are several."),
+    "measure": ('{"log_loss", "accuracy"}', "The figure to draw."),
+    "models": ("sequence of str", "Names of the classifiers to draw; all by default."),
+    "n": ("int", "Number of columns, of rows, or of words of each class."),
+    "n_samples": ("int", "Number of points."),
+    "names": ("sequence of str", "Names of the distributions, or of the categories of one."),
+    "prior": ("Dirichlet", "A prior or posterior of three shares."),
+    "row": ("int", "The row to explain, counted from 0."),
 }
-"""Parameters of the methods of displays, see `estimators.docstrings`."""
+"""Parameters of the methods of displays, see `estimators.docstrings`; a docstring has those with another meaning."""
 
 
 class Display:
@@ -158,6 +174,10 @@ def _read_columns(table: Any, *names: str) -> list[list[Any]]:
     return [table.column(name).to_pylist() for name in names]
 
 
+def _chart(title: str, marks: Sequence[Any], x: Axis, y: Axis, **more: Any) -> Chart:
+    return Chart(title, marks, x, y, title=title, **more)
+
+
 class InfluenceDisplay(Display):
     """A bar for each column: its influence on the classes in nats, the largest first.
 
@@ -178,13 +198,7 @@ class InfluenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Axes | None = None) -> Self:
-        """Draw the columns with most influence.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted model with classes.
-        """
+        """Draw the columns with most influence."""
         table = arrow_of(estimator.summary("column")).slice(0, n)
         names, values = _read_columns(table, "column", "influence")
         return cls(table, _make_bars(names, values, "influence (nats)", "Columns that matter most")).plot(ax)
@@ -192,7 +206,7 @@ class InfluenceDisplay(Display):
 
 def _make_bars(names: Sequence[Any], values: Sequence[float], x_name: str, title: str, **more: Any) -> Chart:
     bars = Bars(np.arange(len(names)), np.zeros(len(names)), values, **more)
-    return Chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), title=title, height=22.0)
+    return _chart(title, [bars], Axis(x_name), Axis(labels=[str(name) for name in names]), height=22.0)
 
 
 class ExplanationDisplay(Display):
@@ -225,10 +239,6 @@ class ExplanationDisplay(Display):
         ----------
         X : table, default=None
             Rows.
-        row : int, default=0
-            The row to explain, counted from 0.
-        against : class, default=None
-            The class to compare with.
         """
         parts = arrow_of(estimator.explain(X, against=against))
         if not 0 <= row < len(parts):
@@ -276,8 +286,6 @@ class AnomalyDisplay(Display):
         ----------
         X : table, default=None
             Rows.
-        n : int, default=10
-            Number of rows.
         """
         table = arrow_of(estimator.anomalies(X, n=n))
         rows, scores, reasons = _read_columns(table, "row", "score", "reasons")
@@ -316,17 +324,7 @@ class CharacteristicWordsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, *, n: int = 8, key: Any = None, ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw the most characteristic words of each class.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted model of text.
-        n : int, default=8
-            Number of words of each class.
-        key : column, default=None
-            The column of text, if there are several.
-        """
+        """Draw the most characteristic words of each class."""
         table = arrow_of(estimator.characteristic_words(key, n=n))
         names, words, odds = _read_columns(table, "class", "word", "log_odds")
         places = {name: place for place, name in enumerate(dict.fromkeys(names))}
@@ -356,13 +354,7 @@ class ProfileDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, *, n: int = 20, ax: Axes | None = None) -> Self:
-        """Draw the columns with most influence.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted model with classes.
-        """
+        """Draw the columns with most influence."""
         kept = set(arrow_of(estimator.summary("column")).slice(0, n).column("column").to_pylist())
         lines = arrow_of(estimator.summary("class and column"))
         table = lines.filter([name in kept for name in lines.column("column").to_pylist()])
@@ -372,9 +364,8 @@ class ProfileDisplay(Display):
         for column, name, value in zip(columns, classes, far, strict=True):
             shades[down.index(column), across.index(name)] = value
         x, y = Axis("class", labels=[str(name) for name in across]), Axis(labels=[str(name) for name in down])
-        title = "Class profiles"
         cells = Cells(shades, scale="departure (nats)")
-        return cls(table, Chart(title, [cells], x, y, title=title, height=24.0)).plot(ax)
+        return cls(table, _chart("Class profiles", [cells], x, y, height=24.0)).plot(ax)
 
 
 class SelectionDisplay(Display):
@@ -401,13 +392,7 @@ class SelectionDisplay(Display):
         cls, estimator: sc.Mixture | sc.HiddenMarkov, X: Any = None, *, criterion: str | None = None,
         ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw the criterion of a model that chose its number of classes or states.
-
-        Parameters
-        ----------
-        criterion : str, default=None
-            A column of `selection_`; by default the criterion of the model.
-        """
+        """Draw the criterion of a model that chose its number of classes or states."""
         if estimator.selection_ is None:
             raise DataError("the number of classes was given, so there is nothing to compare: fit with 'auto'.")
         table, criterion = arrow_of(estimator.selection_), criterion or estimator.criterion
@@ -418,8 +403,8 @@ class SelectionDisplay(Display):
         x, y = zip(*known, strict=True)
         marks = [Line(x, y, criterion, dots=3.2), Line([best[0]], [best[1]], "best", "minus", dots=6.0)]
         ticks = {float(n): f"{n}" for n in x}
-        title = f"How many {number}: {best[0]}"
-        return cls(table, Chart(title, marks, Axis(number, ticks=ticks), Axis(criterion), title=title)).plot(ax)
+        chart = _chart(f"How many {number}: {best[0]}", marks, Axis(number, ticks=ticks), Axis(criterion))
+        return cls(table, chart).plot(ax)
 
 
 class TraceDisplay(Display):
@@ -447,9 +432,8 @@ class TraceDisplay(Display):
         """Draw the objective of the EM run that was kept."""
         values = [float(value) for value in estimator.trace_]
         table = pa.table({"step": list(range(len(values))), "objective": values})
-        marks = [Line(range(len(values)), values, dots=2.0)]
-        title, x = "The objective by iteration", Axis("step", ticks=_make_ticks(len(values)))
-        return cls(table, Chart(title, marks, x, Axis("objective"), title=title)).plot(ax)
+        line, x = Line(range(len(values)), values, dots=2.0), Axis("step", ticks=_make_ticks(len(values)))
+        return cls(table, _chart("The objective by iteration", [line], x, Axis("objective"))).plot(ax)
 
 
 def _make_ticks(steps: int) -> dict[float, str] | None:
@@ -481,13 +465,7 @@ class DensityDisplay(Display):
     def from_estimator(
         cls, estimator: sc.NaiveBayes | sc.Mixture, X: Any = None, *, column: Any, ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw one column.
-
-        Parameters
-        ----------
-        column : column
-            The column to draw.
-        """
+        """Draw one column."""
         shape, names = column_shape(estimator.fitted_, column), estimator.fitted_.names
         values = list(shape.points) if shape.levels is None else list(shape.levels)
         table = pa.table({
@@ -554,8 +532,8 @@ class EllipseDisplay(Display):
                 line = {"component": component, "level": level, "x": x, "y": y, "long": long, "short": short}
                 lines.append(line | {"angle": angle})
         across, up = (Axis(key if isinstance(key, str) else f"column {key}") for key in plane.columns)
-        title = "Components: 50 and 95 % of each"
-        return cls(pa.Table.from_pylist(lines), Chart(title, marks, across, up, title=title)).plot(ax)
+        chart = _chart("Components: 50 and 95 % of each", marks, across, up)
+        return cls(pa.Table.from_pylist(lines), chart).plot(ax)
 
 
 class BoundaryDisplay(Display):
@@ -605,9 +583,9 @@ class BoundaryDisplay(Display):
         table = pa.table({"x": across, "y": up, "class": [names[place] for place in best], "probability": sure})
         strength = (sure - 1 / (len(names) + 1)).reshape(GRID, GRID)
         marks = [Regions(best.reshape(GRID, GRID), ranges[0], ranges[1], np.clip(strength, 0, 1))]
-        x, y, title = Axis(str(columns[0]), ranges[0]), Axis(str(columns[1]), ranges[1]), "Most probable class"
-        chart = Chart(title, marks, x, y, [str(name) for name in names], title)
-        return cls(table, chart).plot(ax)
+        x, y = (Axis(str(column), ends) for column, ends in zip(columns, ranges, strict=True))
+        legend = [str(name) for name in names]
+        return cls(table, _chart("Most probable class", marks, x, y, legend=legend)).plot(ax)
 
 
 class NetworkDisplay(Display):
@@ -664,13 +642,7 @@ class NomogramDisplay(Display):
     def from_estimator(
         cls, estimator: sc.NaiveBayes, X: Any = None, *, classes: Any = None, n: int = 12, ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw two classes of a model that is scored column by column.
-
-        Parameters
-        ----------
-        classes : tuple of two classes, default=None
-            The classes to compare; None takes the first two.
-        """
+        """Draw two classes of a model that is scored column by column."""
         fitted = estimator.fitted_
         found = make_nomogram(fitted)
         if found is None:
@@ -717,8 +689,6 @@ class PriorDisplay(Display):
         ----------
         *priors : Beta, Dirichlet, Expert, Gamma, NormalKnownVariance or NormalInverseChi2
             The distributions. For a joint distribution of a mean and a variance, the density of the mean is drawn.
-        names : sequence of str, default=()
-            A name for each, instead of its parameters.
         """
         shown = _name_priors(priors, names)
         if not shown:
@@ -729,9 +699,8 @@ class PriorDisplay(Display):
         with np.errstate(divide="ignore", invalid="ignore"):
             ys = [np.asarray(prior.pdf(x), dtype=float) for _, prior in shown]
         y = [np.where(np.isfinite(each), each, np.nan) for each in ys]  # at 0 or 1 a Beta may be infinite
-        return cls(*_make_densities("prior", [name for name, _ in shown], x, y, "share" if shares else "value")).plot(
-            ax
-        )
+        names = [name for name, _ in shown]
+        return cls(*_make_densities("prior", names, x, y, "share" if shares else "value")).plot(ax)
 
 
 def _name_priors(priors: Sequence[Any], names: Sequence[str]) -> list[tuple[str, Any]]:
@@ -757,14 +726,12 @@ def _name_prior(prior: Any) -> str:
 
 
 def _make_densities(
-    key: str, names: Sequence[Any], x: np.ndarray, ys: Sequence[np.ndarray], x_name: str, title: str = ""
+    key: str, names: Sequence[str], x: np.ndarray, ys: Sequence[np.ndarray], x_name: str
 ) -> tuple[Any, Chart]:
     """Make the table and the chart of several densities over the same values."""
     columns = {key: np.repeat(np.array(names), len(x)), "value": np.tile(x, len(ys)), "density": np.concatenate(ys)}
-    texts = [str(name) for name in names]
     y = Axis("density", (0.0, 1.05 * float(np.nanmax(columns["density"])) or 1.0))
-    chart = Chart(title or "Densities", class_lines(texts, x, ys), Axis(x_name), y, texts, title)
-    return pa.table(columns), chart
+    return pa.table(columns), Chart("Densities", class_lines(names, x, ys), Axis(x_name), y, names)
 
 
 class SimplexDisplay(Display):
@@ -789,17 +756,7 @@ class SimplexDisplay(Display):
         cls, prior: Dirichlet, *, names: Sequence[str] = ("1", "2", "3"), n_samples: int = 1000, random_state: Any = 0,
         ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw a Dirichlet of three categories.
-
-        Parameters
-        ----------
-        prior : Dirichlet
-            A prior or posterior of three shares.
-        names : sequence of str, default=("1", "2", "3")
-            Names of the categories.
-        n_samples : int, default=1000
-            Number of points.
-        """
+        """Draw a Dirichlet of three categories."""
         if not isinstance(prior, Dirichlet) or np.shape(prior.alpha) != (3,) or len(names) != 3:
             raise DataError(f"the triangle is for a Dirichlet of three shares, not {prior!r}.")
         drawn = np.asarray(prior.sample(n_samples, random_state=random_state))
@@ -811,9 +768,9 @@ class SimplexDisplay(Display):
             Note(0.5, 0.9, f"all {names[2]}"),
         ]
         x = Axis(ends=(-0.1, 1.1), ticks={0.0: f"all {names[0]}", 1.0: f"all {names[1]}"})
-        y, title = Axis(ends=(-0.05, 0.95), ticks={}), _name_prior(prior)
         table = pa.table({str(name): drawn[:, place] for place, name in enumerate(names)})
-        return cls(table, Chart(title, marks, x, y, title=title, height=270.0)).plot(ax)
+        chart = _chart(_name_prior(prior), marks, x, Axis(ends=(-0.05, 0.95), ticks={}), height=270.0)
+        return cls(table, chart).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         super().plot(ax)
@@ -847,15 +804,7 @@ class KernelDensityDisplay(Display):
         cls, estimator: sc.KernelDensity, X: Any = None, *, bandwidths: Sequence[Any] = (),
         kernels: bool | None = None, ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw a density of one column.
-
-        Parameters
-        ----------
-        bandwidths : sequence, default=()
-            Further bandwidths, or rules for them, to draw the rows with.
-        kernels : bool, default=None
-            Whether the kernel of every row is drawn; None draws them if there are at most 30 rows.
-        """
+        """Draw a density of one column."""
         first = estimator._density
         if not isinstance(first, ColumnDensity):
             raise DataError("a kernel density is drawn of one column, and this one has more.")
@@ -912,9 +861,8 @@ class HistogramDisplay(Display):
         table = pa.table({"low": edges[:-1], "high": edges[1:], "count": estimator.counts_, "density": heights})
         middle = edges[:-1] + width / 2
         bars = Bars(middle, np.zeros(len(middle)), heights, ("c0",), thick=width * 0.98, strength=0.6, upright=True)
-        title = f"Histogram: {len(middle):,} {'bin' if len(middle) == 1 else 'bins'}"
         y = Axis("density", (0.0, 1.05 * float(heights.max())))
-        return cls(table, Chart(title, [bars], Axis("value"), y, title=title)).plot(ax)
+        return cls(table, _chart(f"Histogram: {format_count(len(middle), 'bin')}", [bars], Axis("value"), y)).plot(ax)
 
 
 class ClusterDisplay(Display):
@@ -959,15 +907,15 @@ class ClusterDisplay(Display):
         clusters = np.arange(len(centres))
         counts = np.bincount(labels, minlength=len(centres))
         table = pa.table({"cluster": clusters, "x": centres[:, 0], "y": centres[:, 1], "rows": counts})
-        title, x, y = "Clusters and centres", Axis(names[0], ranges[0]), Axis(names[1], ranges[1])
+        x, y = map(Axis, names, ranges)
         legend = [f"cluster {cluster}" for cluster in clusters]
-        return cls(table, Chart(title, marks, x, y, legend, title, height=200.0)).plot(ax)
+        return cls(table, _chart("Clusters and centres", marks, x, y, legend=legend, height=200.0)).plot(ax)
 
 
-def _make_grid(x: np.ndarray, y: np.ndarray) -> tuple[list[tuple[float, float]], np.ndarray]:
+def _make_grid(*columns: np.ndarray) -> tuple[list[tuple[float, float]], np.ndarray]:
     """Return the ranges of two columns with a margin, and the points of a grid over both, (points x 2)."""
     ranges = []
-    for values in (x, y):
+    for values in columns:
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
         room = 0.05 * (high - low or 1.0)
         ranges.append((low - room, high + room))
@@ -995,14 +943,10 @@ class LowerBoundDisplay(Display):
     """
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any = None, *, ax: Axes | None = None) -> Self:
-        """Draw the EM run of a mixture.
-
-        Parameters
-        ----------
-        estimator : Mixture or GaussianMixture
-            A mixture fitted with `half_steps=True`.
-        """
+    def from_estimator(
+        cls, estimator: sc.Mixture | sc.GaussianMixture, X: Any = None, *, ax: Axes | None = None
+    ) -> Self:
+        """Draw the EM run of a mixture that was fitted with `half_steps=True`."""
         trace = np.asarray(estimator.trace_, dtype=float)
         if not getattr(estimator, "half_steps", False) or len(trace) < 3:
             raise DataError("the lower bound is kept by a mixture fitted with half_steps=True and max_iter above 0.")
@@ -1018,8 +962,8 @@ class LowerBoundDisplay(Display):
             Points(steps, objective, "c0", 3.0, 1.0),
             Points(steps[1:] - 0.5, bound[: len(steps) - 1], "c1", 3.0, 1.0),
         ]
-        title, x = "Lower bound and objective of EM", Axis("iteration", ticks=_make_ticks(len(steps)))
-        return cls(table, Chart(title, marks, x, Axis("objective"), names, title)).plot(ax)
+        x = Axis("iteration", ticks=_make_ticks(len(steps)))
+        return cls(table, _chart("Lower bound and objective of EM", marks, x, Axis("objective"), legend=names)).plot(ax)
 
 
 class LearningCurveDisplay(Display):
@@ -1044,17 +988,7 @@ class LearningCurveDisplay(Display):
     def from_comparison(
         cls, comparison: Any, *, models: Sequence[str] = (), measure: str = "log_loss", ax: Axes | None = None,
     ) -> Self:  # fmt: skip
-        """Draw the curves of a comparison.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            What `compare(..., curve=True)` returned.
-        models : sequence of str, default=()
-            Names of the classifiers to draw; all by default.
-        measure : {"log_loss", "accuracy"}, default="log_loss"
-            The figure to draw.
-        """
+        """Draw the curves of a comparison."""
         curves = comparison.curves
         if curves is None:
             raise DataError("this comparison has no learning curves: compare(X, y, curve=True) computes them.")
@@ -1103,13 +1037,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_evaluation(cls, evaluation: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the figures of an evaluation.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            What the `evaluate` of a classifier returned.
-        """
+        """Draw the figures of an evaluation."""
         bins = evaluation.reliability
         columns = ("low", "high", "rows", "stated", "right")
         table = pa.table({name: [float(getattr(part, name)) for part in bins] for name in columns})
