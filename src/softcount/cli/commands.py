@@ -508,7 +508,7 @@ PICTURES = {
     "missing": "Missing cells",
     "drift": "Drift by column",
     "rows": "Row ",
-    "network": "Nodes and arcs",
+    "network": "Nodes and edges",
     "transitions": "Transition probabilities",
     "graph": "Transition graph",
     "centres": "Centres",

@@ -12,51 +12,21 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from softcount.cli import models
+from softcount.cli import models, outputs, read
 from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
-from softcount.cli.outputs import (
-    STANDARD,
-    check_output,
-    print_info,
-    print_note,
-    progress,
-    write_answer,
-    write_rows,
-    writes_csv,
-)
-from softcount.cli.read import (
-    arrow_of,
-    fill_columns,
-    keep_columns,
-    list_missing,
-    open_like,
-    open_rows,
-    read_sequences,
-    round_numbers,
-)
+from softcount.cli.read import open_like, open_rows, read_sequences
 from softcount.core.special import log_of
 from softcount.errors import DataError
-from softcount.evaluate.ranking import FOLDS, LiftLine, ScoredRows, choose_threshold, find_classes, read_rate
-from softcount.evaluate.scores import (
-    CostFigures,
-    Evaluation,
-    compute_lift,
-    cost_figures,
-    evaluate_rows,
-    find_rarer_class,
-    match_labels,
-    match_names,
-)
+from softcount.evaluate import ranking, scores
 from softcount.fitted.answers import labels_in
 from softcount.fitted.characteristic_words import explain_words, row_of
 from softcount.fitted.decisions import ESTIMATE, Decision, Threshold, apply_class_prior, cost_matrix, estimate_shares
 from softcount.fitted.fitted import Fitted
 from softcount.fitted.network_answers import cells_of_rows
 from softcount.pictures.text import format_count, format_number
-from softcount.report import answers
-from softcount.report.answers import ExplainedRow, add_reasons, find_cells, make_array, prediction_table, reasons_table
+from softcount.report import answers, evaluation
+from softcount.report.answers import ExplainedRow, make_array, reasons_table
 from softcount.report.classes import class_names
-from softcount.report.evaluation import add_confusion, add_figures, add_lift, add_overconfidence, evaluation_record
 from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import add_moved_words, begin_document, find_moved_words
 from softcount.run.local import Threads
@@ -68,74 +38,70 @@ if TYPE_CHECKING:
 
 
 def predict(request: Request) -> None:
-    check_output(request.output, request.model, request.data)
+    outputs.check_output(request.output, request.model, request.data)
     model, given = models.open_model(request.model, sequences=True), request.decide != DecisionRequest()
-    if models.is_of_sequences(model):
+    in_sequences = models.is_of_sequences(model)
+    if in_sequences:
         if request.of is not None or request.anomaly or request.keep or given:
             raise DataError(
                 f"{request.model} is a model of sequences: --of, --anomaly, --keep, --cost and similar options do "
                 "not apply."
             )
-        write_rows(round_numbers(predict_steps(model, request), request.digits, writes_csv(request)), request)
-        return
-    request.layout.refuse(request.model)
-    if models.is_network(model):
-        found, table = predict_node(model, request)
-    elif request.of in (None, str(model.target)):
-        found, table = predict_classes(model, request)
+        found, table = predict_steps(model, request), None
     else:
+        request.layout.refuse(request.model)
+        found, table = predict_rows(model, request)
+    found = read.round_numbers(found, request.digits, outputs.writes_csv(request))
+    outputs.write_rows(found if table is None else read.keep_columns(found, table.source, request.keep), request)
+    if table is not None:
+        models.print_prediction_notes(model, table)
+
+
+def predict_rows(model: Any, request: Request) -> tuple[pa.Table, Table]:
+    """The class of every row, or a node of a network given the rest of it, with the probability of each; the table."""
+    decide, names, node = request.decide, model.names, None
+    if models.is_network(model):
+        node = models.find_node(model, request.of, "predict")
+    elif request.of not in (None, str(model.target)):
         raise DataError(f"{request.model}: not a network, so it predicts only its class. Leave out --of.")
-    found = round_numbers(found, request.digits, writes_csv(request))
-    write_rows(keep_columns(found, table.source, request.keep), request)
-    models.print_prediction_notes(model, table)
-
-
-def predict_classes(fitted: Fitted, request: Request) -> tuple[pa.Table, Table]:
-    """The class of every row, with the probability of each; and the table."""
-    with progress() as tell, Threads() as threads:
-        table = open_like(fitted, request.data, request.form, tell)
-        logs = partial(fitted.log_proba, table, threads)
-        proba = reweight(request.decide, logs, fitted.names, lambda: fitted.shares)
-        proba = fitted.proba(table, threads) if proba is None else proba
-        scores = fitted.anomaly_scores(table, threads) if request.anomaly else None
-    return prediction_table(
-        fitted.names, proba, choose(request.decide, proba, fitted.names), scores, table.source.files
-    ), table
-
-
-def predict_node(fitted: FittedNet, request: Request) -> tuple[pa.Table, Table]:
-    """A node of a network in every row, given the rest of it; and the table."""
-    node, decide = models.find_node(fitted, request.of, "predict"), request.decide
-    with progress() as tell:
-        table, rows = open_rows(fitted, request.data, request.form, node, tell)
-        scores = fitted.anomaly_scores(rows) if request.anomaly else None
-        if fitted.is_number(node) or node in fitted.net.cuts:
+    with outputs.progress() as tell, Threads() as threads:
+        table, rows = open_rows(model, request.data, request.form, node, tell)
+        odd = model.anomaly_scores(rows, threads) if request.anomaly else None
+        if node is None:
+            plain, logs = partial(model.proba, table, threads), partial(model.log_proba, table, threads)
+            proba = reweight(decide, logs, names, lambda: model.shares)
+        elif model.is_number(node) or node in model.net.cuts:
             if decide != DecisionRequest():
                 raise DataError(f"{node!r} is a number: --cost, --class-prior and --threshold are for classes.")
-            found = pa.table({"predicted": pa.array(fitted.means(rows, node))})
-            return found if scores is None else found.append_column("anomaly", pa.array(scores)), table
-        levels, plain = list(fitted.levels[node]), fitted.proba(rows, of=node)
-        shares = reweight(decide, partial(log_of, plain), levels, lambda: np.array(list(fitted.query(node).values())))
-        proba = plain if shares is None else shares
-    return prediction_table(levels, proba, choose(decide, proba, levels), scores, table.source.files), table
+            found = {"predicted": pa.array(model.means(rows, node))}
+            return pa.table(found if odd is None else found | {"anomaly": pa.array(odd)}), table
+        else:
+            names, plain = list(model.levels[node]), partial(model.proba, rows, of=node)
+            proba = reweight(decide, lambda: log_of(plain()), names, lambda: np.array(list(model.query(node).values())))
+        proba = plain() if proba is None else proba
+    return answers.prediction_table(names, proba, choose(decide, proba, names), odd, table.source.files), table
 
 
 def predict_steps(model: Any, request: Request) -> pa.Table:
     """The state of every step with the probability of each; for a chain, the next symbol of every sequence."""
-    sequences = read_sequences(request, column=None if models.is_hidden(model) else model.schema_.used[0].key)
-    if not models.is_hidden(model):
-        proba, names = model.predict_proba(sequences), [str(name) for name in model.next_symbols_]
-        best = [names[at] for at in proba.argmax(axis=1)]
-        columns: dict[str, Any] = {"sequence": make_array(list(sequences.names)), "predicted": best}
-        return pa.table(columns | {f"p({name})": proba[:, place] for place, name in enumerate(names)})
-    path, proba = np.concatenate(model.predict(sequences)), np.concatenate(model.predict_proba(sequences))
-    at = np.repeat(np.arange(len(sequences)), sequences.lengths)
-    columns = {
-        "sequence": make_array([sequences.names[place] for place in at.tolist()]),
-        "step": np.arange(sequences.n_steps) - sequences.starts[at] + 1,
-        "predicted": make_array(path.tolist()),
-    }
-    return pa.table(columns | {f"p({name})": proba[:, place] for place, name in enumerate(model.states_)})
+    hidden, sequences = models.is_hidden(model), read_steps(model, request)
+    proba: Any = model.predict_proba(sequences)
+    if hidden:
+        proba, at = np.concatenate(proba), np.repeat(np.arange(len(sequences)), sequences.lengths)
+        columns: dict[str, Any] = {
+            "sequence": make_array([sequences.names[place] for place in at.tolist()]),
+            "step": np.arange(sequences.n_steps) - sequences.starts[at] + 1,
+            "predicted": make_array(np.concatenate(model.predict(sequences)).tolist()),
+        }
+    else:
+        best = [str(model.next_symbols_[at]) for at in proba.argmax(axis=1)]
+        columns = {"sequence": make_array(list(sequences.names)), "predicted": best}
+    names = model.states_ if hidden else model.next_symbols_
+    return pa.table(columns | {f"p({name})": proba[:, place] for place, name in enumerate(names)})
+
+
+def read_steps(model: Any, request: Request) -> Any:
+    return read_sequences(request, column=None if models.is_hidden(model) else model.schema_.used[0].key)
 
 
 def reweight(
@@ -152,7 +118,7 @@ def reweight(
     if class_prior == ESTIMATE:
         class_prior = estimate_shares(found, trained)
         listed = ", ".join(f"{name} {share:.4g}" for name, share in list(zip(names, class_prior, strict=True))[:8])
-        print_note(f"shares of the classes, estimated from these rows: {listed}")
+        outputs.print_note(f"shares of the classes, estimated from these rows: {listed}")
     return np.asarray(np.exp(apply_class_prior(found, class_prior, names, trained)))
 
 
@@ -163,17 +129,17 @@ def choose(decide: DecisionRequest, proba: np.ndarray, names: Sequence[Any]) -> 
 
 
 def impute(request: Request) -> None:
-    check_output(request.output, request.model, request.data)
+    outputs.check_output(request.output, request.model, request.data)
     fitted = models.open_model(request.model)
-    with progress() as tell:
+    with outputs.progress() as tell:
         table, _ = open_rows(fitted, request.data, request.form, None, tell)
         found = fitted.fills(table)
-    write_rows(fill_columns(table.source, found, request.digits), request)
+    outputs.write_rows(read.fill_columns(table.source, found, request.digits), request)
     models.print_prediction_notes(fitted, table)
     cells = sum(len(rows) for rows, _ in found.values())
     if cells:
         models.print_answering_model(fitted)
-    print_info(f"filled {format_count(cells, 'missing cell')}")
+    outputs.print_info(f"filled {format_count(cells, 'missing cell')}")
 
 
 # -- evaluation
@@ -183,16 +149,16 @@ class LiftTable(Struct, frozen=True):
     """Rows ranked by the probability of the class `of`, in equal parts."""
 
     of: str
-    parts: Sequence[LiftLine]
+    parts: Sequence[ranking.LiftLine]
 
 
 class Judgement(Struct, frozen=True):
     """What `evaluate` found on the rows of DATA; `passed_over` are those without a class."""
 
     classes: list[str]
-    evaluation: Evaluation
+    evaluation: scores.Evaluation
     passed_over: int
-    costs: CostFigures | None
+    costs: scores.CostFigures | None
     threshold: Threshold | None
     lift: LiftTable | None
 
@@ -207,7 +173,7 @@ def evaluate(request: Request) -> None:
     column = request.target if request.target is not None and not net else fitted.target
     if column is None:
         raise DataError(f"{request.model}: the file does not name the column it predicts. Name it: --target COL")
-    with progress() as tell:
+    with outputs.progress() as tell:
         table = open_like(fitted, request.data, request.form, tell)
         names = list(fitted.names)
         labels, weights = read_labels_and_weights(table, request.target or column, request)
@@ -215,13 +181,13 @@ def evaluate(request: Request) -> None:
             plain = fitted.proba(table, threads)
         proba = reweight(request.decide, partial(log_of, plain), names, lambda: fitted.shares)
         models.print_prediction_notes(fitted, table)
-    codes = find_classes(match_names(labels, names), names)
+    codes = ranking.find_classes(scores.match_names(labels, names), names)
     weights = np.ones(len(codes)) if weights is None else weights
-    held = match_labels(plain if proba is None else proba, codes, weights, FOLDS)
-    found = judge(held, names, request, evaluate_rows(held, fitted.shares), int((codes < 0).sum()))
-    write_answer(
+    held = scores.match_labels(plain if proba is None else proba, codes, weights, ranking.FOLDS)
+    found = judge(held, names, request, scores.evaluate_rows(held, fitted.shares), int((codes < 0).sum()))
+    outputs.write_answer(
         request.json,
-        lambda: asdict(found) | {"evaluation": evaluation_record(found.evaluation)},
+        lambda: asdict(found) | {"evaluation": evaluation.evaluation_record(found.evaluation)},
         lambda: judgement_page(found),
     )
 
@@ -232,7 +198,7 @@ def read_labels_and_weights(table: Table, target: Any, request: Request) -> tupl
         if column is not None and column not in keys:
             hint = suggestion(str(column), map(str, keys))
             raise DataError(f"{option}: {request.data} has no column {column!r}.\n  {hint}")
-    missing = list_missing(request.form, table.schema.missing)
+    missing = read.list_missing(request.form, table.schema.missing)
     labels = read_labels(table.source, target, missing)
     if weight is None:
         return labels, None
@@ -240,30 +206,33 @@ def read_labels_and_weights(table: Table, target: Any, request: Request) -> tupl
     return labels, np.concatenate([part for _, part in side.weights() if part is not None])
 
 
-def judge(held: ScoredRows, names: list[Any], request: Request, evaluation: Evaluation, skipped: int) -> Judgement:
+def judge(
+    held: ranking.ScoredRows, names: list[Any], request: Request, figures: scores.Evaluation, skipped: int
+) -> Judgement:
     pairs = request.decide.costs(names)
-    costs = None if pairs is None else cost_figures(held, cost_matrix(pairs, names), names)
+    costs = None if pairs is None else scores.cost_figures(held, cost_matrix(pairs, names), names)
     threshold = None
     rates = {"precision": request.precision, "recall": request.recall}
     for rate, text in rates.items():
         if text is not None:
             ((name, value),) = class_numbers(f"--{rate}", [text], names)
-            read_rate(*(value if each == rate else None for each in rates))
-            threshold = choose_threshold(held, names.index(name), name, rate, value)
+            ranking.read_rate(*(value if each == rate else None for each in rates))
+            threshold = ranking.choose_threshold(held, names.index(name), name, rate, value)
     place = None if request.lift is None else names.index(find_class("--lift", request.lift, names))
-    place = find_rarer_class(held) if place is None and len(names) == 2 else place
-    lift = None if place is None else LiftTable(str(names[place]), compute_lift(held, names, place))
-    return Judgement(list(map(str, names)), evaluation, skipped, costs, threshold, lift)
+    place = scores.find_rarer_class(held) if place is None and len(names) == 2 else place
+    lift = None if place is None else LiftTable(str(names[place]), scores.compute_lift(held, names, place))
+    return Judgement(list(map(str, names)), figures, skipped, costs, threshold, lift)
 
 
 def judgement_page(found: Judgement) -> Page:
     page = Page()
     page.heading(f"On {format_count(found.evaluation.n_rows, 'row')} whose class is known")
-    add_figures(page, found.evaluation, "if the model was fitted on these rows, the figures are too optimistic")
+    intro = "if the model was fitted on these rows, the figures are too optimistic"
+    evaluation.add_figures(page, found.evaluation, intro)
     if found.passed_over:
         page.line(f"{format_count(found.passed_over, 'row')} without a class skipped")
-    add_overconfidence(page, found.evaluation, "")
-    add_confusion(page, found.evaluation, found.classes)
+    evaluation.add_overconfidence(page, found.evaluation, "")
+    evaluation.add_confusion(page, found.evaluation, found.classes)
     if found.costs is not None:
         costs = [format_number(x) for x in (found.costs.cheapest, found.costs.likeliest, found.costs.always)]
         page.line(
@@ -273,7 +242,7 @@ def judgement_page(found: Judgement) -> Page:
     if found.threshold is not None:
         page.line(*f"threshold: {found.threshold}".split("; "))
     if found.lift is not None:
-        add_lift(page, found.lift.of, found.lift.parts)
+        evaluation.add_lift(page, found.lift.of, found.lift.parts)
     return page
 
 
@@ -282,12 +251,12 @@ def judgement_page(found: Judgement) -> Page:
 
 def explain(request: Request) -> None:
     request.form = replace(request.form, default_unit="lines" if request.row else "document")
-    check_output(request.output, request.model, request.data)
+    outputs.check_output(request.output, request.model, request.data)
     model = models.open_model(request.model, sequences=True)
     if models.is_of_sequences(model):
         if request.row or request.of is not None:
             raise DataError(f"{request.model}: a model of sequences explains every step. Leave out --row and --of.")
-        write_rows(explain_steps(model, request), request)
+        outputs.write_rows(explain_steps(model, request), request)
         return
     request.layout.refuse(request.model)
     if models.is_network(model):
@@ -303,10 +272,10 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
     title: str | None = None
     few: list[ExplainedRow] = []
     other = None if request.against is None else models.class_value(fitted, request.against, "--against")
-    with progress() as tell:
+    with outputs.progress() as tell:
         table = open_like(fitted, request.data, request.form, tell)
         if isinstance(table.source, ArrowSource):  # DATA is one document
-            title = "The document" if request.data == STANDARD else request.data
+            title = "The document" if request.data == outputs.STANDARD else request.data
         if request.row or title is not None:
             reasons, few = explain_few(fitted, table, request.row or (1,), other, title)
         else:
@@ -315,18 +284,17 @@ def explain_classes(fitted: Fitted, request: Request) -> None:
             found = fitted.explain(kept, other)
             reasons = reasons_table(found, labels_in(fitted), fitted.names, rows, table.source.files)
     if few and request.output is None:
-        write_answer(request.json, few_record, few_page, fitted, few)
+        outputs.write_answer(request.json, few_record, few_page, fitted, few)
     else:
-        write_rows(reasons, request)
+        outputs.write_rows(reasons, request)
     models.print_prediction_notes(fitted, table, cells=not few)
 
 
 def few_page(fitted: Fitted, few: list[ExplainedRow]) -> Page:
-    names = class_names(fitted)
+    page, names = Page(), class_names(fitted)
     called = dict(zip(map(str, fitted.names), names, strict=True))
-    page = Page()
     for row in few:
-        add_reasons(page, row, called, fitted.scorer.is_calibrated)
+        answers.add_reasons(page, row, called, fitted.scorer.is_calibrated)
         for found, document in row.words:
             add_moved_words(page, found, document, names)
     return page
@@ -373,8 +341,8 @@ def explain_few(
             f"{title or f'row {row}'} is in class {str(other)!r} itself. "
             "Name another class with --against, or leave that out for the runner-up."
         )
-    names = labels_in(fitted)
-    reasons = reasons_table(why, names, fitted.names, rows, table.source.files)
+    names, files = labels_in(fitted), table.source.files
+    reasons = reasons_table(why, names, fitted.names, rows, files)
     with Threads() as threads:
         likely = fitted.proba(single, threads)[range(len(rows)), why.chosen].tolist()
     found, ours = [], answers.name_ours(names)
@@ -382,11 +350,9 @@ def explain_few(
     for chunk, line, probability in zip(single.chunks, reasons.to_pylist(), likely, strict=True):
         parts = explain_words(fitted, chunk, other) if fitted.schema.texts else []
         words = [(part, document_at(table, part.key, chunk.start)) for part in parts]
-        cells = find_cells(fitted, chunk)
-        cells |= {names[part.key]: begin_document(text) for part, text in words}
-        file = f" ({table.source.files[chunk.start]})" if table.source.files else ""
-        title_of_row = title or f"Row {chunk.start + 1}{file}"
-        found.append(ExplainedRow(line, cells, title_of_row, probability, words, ours, target))
+        cells = answers.find_cells(fitted, chunk) | {names[part.key]: begin_document(text) for part, text in words}
+        name = title or f"Row {chunk.start + 1}" + (f" ({files[chunk.start]})" if files else "")
+        found.append(ExplainedRow(line, cells, name, probability, words, ours, target))
     return reasons, found
 
 
@@ -402,23 +368,22 @@ def explain_network(fitted: FittedNet, request: Request) -> None:
     places = [row - 1 for row in request.row]
     table = table.take(places) if places else table
     if not places or request.output is not None or request.json:
-        write_rows(table, request)
+        outputs.write_rows(table, request)
         return
     page, cells = Page(), cells_of_rows(fitted, rows, np.unique(places).astype(np.int64))
     for place, line in zip(places, table.to_pylist(), strict=True):
         shown = {names[key]: format_cell(cell) for key, cell in cells[place].items() if key in names}
         probability = float(found.probability[place])
-        add_reasons(page, ExplainedRow(line, shown, probability=probability, ours=ours, target=names[node]))
-    write_answer(False, table.to_pylist, lambda: page)
+        answers.add_reasons(page, ExplainedRow(line, shown, probability=probability, ours=ours, target=names[node]))
+    outputs.write_answer(False, table.to_pylist, lambda: page)
 
 
 def explain_steps(model: Any, request: Request) -> pa.Table:
     """The reasons for the state of each step; for a chain, how surprising each step is after those before it."""
-    hidden, against = models.is_hidden(model), request.against
-    sequences = read_sequences(request, column=None if hidden else model.schema_.used[0].key)
+    hidden, against, sequences = models.is_hidden(model), request.against, read_steps(model, request)
     if not hidden and against is not None:
         raise DataError("--against is for models with states or classes; a chain shows the most probable symbol.")
     names = {str(name): name for name in model.states_.tolist()} if hidden else {}
     if against is not None and against not in names:
         raise DataError(f"there is no state {against!r}. The states are: {', '.join(names)}.")
-    return arrow_of(model.explain(sequences, names.get(against)) if hidden else model.explain(sequences))
+    return read.arrow_of(model.explain(sequences, names.get(against)) if hidden else model.explain(sequences))

@@ -92,10 +92,9 @@ def draw_graph(model: Any, kind: str, request: Request) -> str:
     if not models.is_network(model):
         raise DataError(f"{request.model}: not a network, so --{kind} has no graph to draw.")
     graph, hidden = model.net.graph, network_pages.hidden_names(model)
-    drawn = (
-        graphs.graph_dot(graph, hidden) if kind == "dot" else graphs.NetworkPicture.of(graph, hidden).draw().svg_file()
-    )
-    return str(drawn)
+    if kind == "dot":
+        return str(graphs.graph_dot(graph, hidden))
+    return str(graphs.NetworkPicture.of(graph, hidden).draw().svg_file())
 
 
 def show_network(fitted: FittedNet, request: Request) -> None:
@@ -176,25 +175,22 @@ def report(request: Request) -> None:
 
 def report_on(request: Request, redact: bool, tell: Tell) -> Any:
     """The `Report` of a model, and of DATA."""
-    data, form = request.data, request.form
-    model = models.open_model(request.model, sequences=True, centres=True)
+    model, rows = models.open_model(request.model, sequences=True, centres=True), None
     if models.is_of_sequences(model):
         refuse_data(request, "a model of sequences")
-        return reports.make_report(model, None, redact)
-    if isinstance(model, models.KMeansModel):
+    elif isinstance(model, models.KMeansModel):
         if model.centres.frame.unit:
             refuse_data(request, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
-        return reports.make_report(models.load_estimator(request.model), numbers_in(model, request), redact)
-    if data is None:
-        return reports.make_report(model, None, redact)
-    if models.is_network(model):
-        return reports.make_report(model, summarise_rows(model, request, tell), redact)
-    table = open_like(model, data, form, tell)
-    with Threads() as threads:
-        name = Path(data).name if data != STANDARD else "standard input"
-        found = reports.find_rows(model, table, threads, name, read_classes(model, table, request))
-    models.print_prediction_notes(model, table)
-    return reports.make_report(model, found, redact)
+        rows, model = numbers_in(model, request), models.load_estimator(request.model)
+    elif request.data is not None and models.is_network(model):
+        rows = summarise_rows(model, request, tell)
+    elif request.data is not None:
+        table = open_like(model, request.data, request.form, tell)
+        with Threads() as threads:
+            name = Path(request.data).name if request.data != STANDARD else "standard input"
+            rows = reports.find_rows(model, table, threads, name, read_classes(model, table, request))
+        models.print_prediction_notes(model, table)
+    return reports.make_report(model, rows, redact)
 
 
 def numbers_in(model: models.KMeansModel, request: Request) -> np.ndarray | None:
@@ -212,9 +208,8 @@ def numbers_in(model: models.KMeansModel, request: Request) -> np.ndarray | None
 
 def summarise_rows(fitted: Any, request: Request, tell: Tell) -> tuple[Any, str]:
     table, _ = open_rows(fitted, request.data, request.form, None, tell)
-    before = fitted.record.table
     with Threads() as threads:
-        found = summarise(table.chunks(threads.map), fitted.schema, before)
+        found = summarise(table.chunks(threads.map), fitted.schema, fitted.record.table)
     if not found.rows:
         raise DataError(f"{request.data}: no rows, so there is nothing to report. Leave it out for the network alone.")
     return found, Path(request.data).name
@@ -238,16 +233,17 @@ def plot(request: Request) -> None:
         what, request.picture = request.picture or request.data, None
         request.data = None if what == request.data else request.data
         request.what = what
+    names = f"density, {', '.join(PICTURES)}"
     if request.picture is not None:
         raise click.UsageError(f"the picture is given twice: {request.picture} and --what {what}")
     if what is None:
-        raise click.UsageError(f"name a picture: density, {', '.join(PICTURES)}")
+        raise click.UsageError(f"name a picture: {names}")
     output = request.output or f"{what}.svg"
     ending = Path(output).suffix.lower()
     if ending not in (".svg", ".png"):
         raise click.UsageError(f"-o {output}: a picture ends in .svg or .png")
     if what not in (*PICTURES, "density"):
-        raise click.UsageError(f"{what}: no such picture; choose density, {', '.join(PICTURES)}")
+        raise click.UsageError(f"{what}: no such picture; choose {names}")
     if (what == "density") != (request.column is not None):
         raise click.UsageError("the picture 'density' and --column go together")
     check_output(output, request.model, request.data)
@@ -284,8 +280,7 @@ def explore(request: Request) -> None:
     if request.serve and request.output is not None:
         raise click.UsageError("--serve writes no file: leave out -o")
     if request.serve:
-        page, predict = make_page(request)
-        with explore_server.PageServer(page, predict) as server, suppress(KeyboardInterrupt):
+        with explore_server.PageServer(*make_page(request)) as server, suppress(KeyboardInterrupt):
             print_message(f"Open {server.address}")
             print_message("Ctrl+C ends it.")
             server.serve_forever()
@@ -304,17 +299,14 @@ def write_explorer(request: Request) -> None:
 
 def make_page(request: Request) -> tuple[Any, Any]:
     """The page of a model, and a function that predicts if the page cannot compute the prediction by itself."""
-    name, data, form = request.model, request.data, request.form
-    model = models.open_model(name, sequences=True, centres=True)
+    model, note, predict = models.open_model(request.model, sequences=True, centres=True), "", None
     if models.is_of_sequences(model):
         refuse_data(request, "a model of sequences, whose page takes none")
-        return explore_pages.make_explorer(model, name), None
-    if isinstance(model, models.KMeansModel):
-        classes = changes.make_centre_classes(model.centres, model.names)
-        rows = None if data is None else open_like(classes, data, form)
-        return explore_pages.make_explorer(classes, name, rows, changes.NOTE), None
-    rows = None if data is None else open_like(model, data, form)
-    if not request.serve:
+    elif isinstance(model, models.KMeansModel):
+        model, note = changes.make_centre_classes(model.centres, model.names), changes.NOTE
+    elif not models.is_network(model):
+        predict = explore_server.make_predictor(model)
+    rows = None if request.data is None else open_like(model, request.data, request.form)
+    if not (request.serve or note or models.is_of_sequences(model)):
         models.print_answering_model(model)
-    predict = None if models.is_network(model) else explore_server.make_predictor(model)
-    return explore_pages.make_explorer(model, name, rows), predict
+    return explore_pages.make_explorer(model, request.model, rows, note), predict
