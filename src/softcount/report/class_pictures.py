@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from softcount.errors import DataError
 from softcount.fitted import explain
@@ -35,7 +36,9 @@ from softcount.report.page import OPEN, RARE, Grid, Page, Redaction, format_cell
 
 if TYPE_CHECKING:
     from softcount.evaluate.scores import PickedRow, RowFindings
+    from softcount.fitted.classes import SortedTable
     from softcount.fitted.fitted import Fitted
+    from softcount.report.words import ShownDocument
     from softcount.table.column_summary import ColumnSummary, TableSummary
     from softcount.table.schema import Key
 
@@ -55,6 +58,55 @@ LEAST_STEP = 0.005
 """Log-odds below which a step of an explanation has no bar of its own: it would be written as 0.00."""
 
 
+class GivenRows(Struct, frozen=True):
+    """A table given to a page: its name, its rows sorted into the classes, and what a report shows of it besides.
+
+    `files` are the names of the rows if each row is a file.
+    """
+
+    name: str
+    sorting: SortedTable | None = None
+    files: Sequence[str] = ()
+    summary: TableSummary | None = None
+    findings: RowFindings | None = None
+    documents: Sequence[ShownDocument] = ()
+
+
+class View(Struct, frozen=True):
+    """A model of classes as a page shows it, with the names of its classes.
+
+    With `parameters`, shares, means and deviations are those that rows are scored with, not those of the rows.
+    """
+
+    fitted: Fitted
+    names: Sequence[str]
+    full: bool = False
+    rows: GivenRows | None = None
+    parameters: bool = False
+    redaction: Redaction = OPEN
+
+    @property
+    def learned_rows(self) -> bool:
+        """Whether the rows given are those that the model was learned from."""
+        before, now = self.fitted.record.table, None if self.rows is None else self.rows.summary
+        if before is None or now is None:
+            return False
+        return (now.rows, now.columns) == (before.rows, before.columns)  # labels may be given separately
+
+    @property
+    def findings(self) -> RowFindings | None:
+        return None if self.rows is None else self.rows.findings
+
+    def largest(self, most: int) -> np.ndarray:
+        """The places of the largest classes, in order."""
+        return np.sort(np.argsort(-self.fitted.row_shares, kind="stable")[:most])
+
+    def by_influence(self, columns: Sequence[Key]) -> list[Key]:
+        """Sort columns by their influence; those without any come last."""
+        known = {key: place for place, (key, _) in enumerate(self.fitted.influence())}
+        return sorted(columns, key=lambda key: known.get(key, len(known)))
+
+
 def _legend(names: Sequence[str]) -> Sequence[str]:
     return names if len(names) > 1 else ()
 
@@ -62,16 +114,15 @@ def _legend(names: Sequence[str]) -> Sequence[str]:
 # -- the heat map of classes and columns
 
 
-def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
+def add_heat_map(page: Page, view: View) -> None:
     """Add how far each class departs from the whole table in each column, and its typical value there."""
-    far = _column_departures(fitted)
+    far, groups, names = _column_departures(view.fitted), view.largest(MAP_CLASSES), view.names
     ranked = sorted(far, key=lambda key: -float(far[key].sum()))[:MAP_COLUMNS]
-    groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:MAP_CLASSES])
-    if not ranked or fitted.n_groups < 2:
+    if not ranked or len(names) < 2:
         return
     most = max(float(far[key][groups].max()) for key in ranked) or 1.0
     shades = np.array([np.sqrt(far[key][groups] / most) for key in ranked])
-    cells = [_typical_cells(fitted, key, groups, redaction) for key in ranked]
+    cells = [_typical_cells(view, key, groups) for key in ranked]
     texts, tones = ([[cell[part] for cell in line] for line in cells] for part in (0, 1))
     x, y = Axis(labels=[names[g] for g in groups]), Axis(labels=[key_text(key) for key in ranked])
     description = "how far each class departs from the whole table in each column"
@@ -82,8 +133,8 @@ def add_heat_map(page: Page, fitted: Fitted, names: Sequence[str], redaction: Re
         "differs from the whole table: blue above its mean, orange below, purple for categories."
     )
     page.picture("Class profiles", chart, make_grid(("column", *x.labels), rows, None), reading)
-    if fitted.n_groups > len(groups) or len(far) > len(ranked):
-        page.line(f"shown are {len(groups)} of {fitted.n_groups} classes and {len(ranked)} of {len(far)} columns")
+    if len(names) > len(groups) or len(far) > len(ranked):
+        page.line(f"shown are {len(groups)} of {len(names)} classes and {len(ranked)} of {len(far)} columns")
 
 
 def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
@@ -100,34 +151,35 @@ def _column_departures(fitted: Fitted) -> dict[Key, np.ndarray]:
     return found
 
 
-def _typical_cells(fitted: Fitted, key: Key, groups: np.ndarray, redaction: Redaction) -> list[tuple[str, str]]:
+def _typical_cells(view: View, key: Key, groups: np.ndarray) -> list[tuple[str, str]]:
+    """The text and the tone of a cell for each class."""
+    fitted, redaction = view.fitted, view.redaction
     if isinstance(key, tuple):
-        parts = [[text for text, _ in _typical_cells(fitted, column, groups, redaction)] for column in key]
+        parts = [[text for text, _ in _typical_cells(view, column, groups)] for column in key]
         return [(", ".join(filter(None, own)), "c6") for own in zip(*parts, strict=True)]
     if key not in fitted.schema.by_key:
         return [("", "c6")] * len(groups)
     density, levels = marginal(fitted, key)
-    shown = [redaction.allows(fitted.group_rows[g]) for g in groups]
     if levels is not None:
         best = np.asarray(density.params["probability"]).argmax(axis=1)
-        names = [shorten(redaction.level(key, levels[best[g]]), 18) for g in groups]
-        return [(name if there else RARE, "c6") for name, there in zip(names, shown, strict=True)]
-    means = np.asarray(density.moments()[0], dtype=float)
-    whole = float(fitted.row_shares @ means)
-    return [
-        (redaction.number(float(means[g]), 3) if there else RARE, "plus" if means[g] >= whole else "minus")
-        for g, there in zip(groups, shown, strict=True)
-    ]
+        found = [(shorten(redaction.level(key, levels[best[g]]), 18), "c6") for g in groups]
+    else:
+        means = np.asarray(density.moments()[0], dtype=float)
+        whole = float(fitted.row_shares @ means)
+        found = [(redaction.number(float(means[g]), 3), "plus" if means[g] >= whole else "minus") for g in groups]
+    shown = map(redaction.allows, fitted.group_rows[groups])
+    return [(text if there else RARE, tone) for (text, tone), there in zip(found, shown, strict=True)]
 
 
 # -- planes
 
 
-def _plane_points(fitted: Fitted, columns: tuple[Key, Key], found: RowFindings | None) -> list[np.ndarray]:
+def _plane_points(view: View, columns: tuple[Key, Key]) -> list[np.ndarray]:
     """Return (rows x 2) numbers of the rows kept, by likeliest class; nothing without rows."""
-    if found is None or not found.points:
-        return []
+    fitted, found = view.fitted, view.findings
     slots = [fitted.schema.places[column] for column in columns]
+    if found is None or not found.points or not view.redaction.shows_cells:
+        return []
     if any(place.store != "reals" for place in slots):
         return []
     cells = np.concatenate([chunk.reals[:, [place.slot for place in slots]] for chunk, _ in found.points])
@@ -136,25 +188,20 @@ def _plane_points(fitted: Fitted, columns: tuple[Key, Key], found: RowFindings |
     return [cells[there & (best == group)] for group in range(fitted.n_groups)]
 
 
-def add_planes(
-    page: Page, fitted: Fitted, names: Sequence[str], found: RowFindings | None, redaction: Redaction
-) -> None:
+def add_planes(page: Page, view: View) -> None:
     """Add ellipses of the classes in the two columns that separate them best, and which class is likeliest where."""
+    fitted = view.fitted
     plane = explain.most_separating(fitted) if fitted.n_groups > 1 else None
-    found = found if redaction.shows_cells else None
-    if not all(map(redaction.allows, fitted.group_rows.tolist())):
+    if not all(map(view.redaction.allows, fitted.group_rows.tolist())):
         page.line("no plane of the classes: some have fewer than five rows, whose cells it would show")
         return
-    columns = None if plane is None else plane.columns
     if plane is not None:
-        _add_ellipses(page, plane, names, _plane_points(fitted, plane.columns, found), redaction)
+        columns: Any = plane.columns
+        _add_ellipses(page, view, plane, _plane_points(view, columns))
     else:
-        known = {key: place for place, (key, _) in enumerate(fitted.influence())}
-        numbers = [key for key in plain_columns(fitted) if fitted.schema[key].kind.numeric]
-        numbers.sort(key=lambda key: known.get(key, len(known)))
-        columns = (numbers[0], numbers[1]) if len(numbers) > 1 else None
-    if columns is not None and fitted.n_groups > 1 and fitted.scorer.is_naive:
-        _add_regions(page, fitted, columns, names, _plane_points(fitted, columns, found), redaction)
+        columns = view.by_influence([key for key in plain_columns(fitted) if fitted.schema[key].kind.numeric])[:2]
+    if len(columns) == 2 and fitted.n_groups > 1 and fitted.scorer.is_naive:
+        _add_regions(page, view, (columns[0], columns[1]))
 
 
 def plane_marks(points: Sequence[np.ndarray], planes: explain.NormalPlane | None = None) -> list[Any]:
@@ -167,17 +214,15 @@ def plane_marks(points: Sequence[np.ndarray], planes: explain.NormalPlane | None
     return marks
 
 
-def _add_ellipses(
-    page: Page, plane: explain.NormalPlane, names: Sequence[str], points: Sequence[np.ndarray], redaction: Redaction
-) -> None:
+def _add_ellipses(page: Page, view: View, plane: explain.NormalPlane, points: Sequence[np.ndarray]) -> None:
     outer = np.concatenate([plane.ellipse(g, ELLIPSES[1]) for g in range(len(plane.means))])
     x, y = (Axis(key_text(plane.columns[k]), widen(outer[:, k], 0.03)) for k in (0, 1))
-    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, _legend(names), height=230)
+    chart = Chart("ellipses of the classes", plane_marks(points, plane), x, y, _legend(view.names), height=230)
     figures = [f"{what} {axis.name}" for what in ("mean", "deviation") for axis in (x, y)]
     rows = []
-    for name, mean, covariance in zip(names, plane.means, plane.covariances, strict=True):
+    for name, mean, covariance in zip(view.names, plane.means, plane.covariances, strict=True):
         spread = np.sqrt(np.diag(covariance))
-        numbers = [redaction.number(float(value)) for value in (*mean, *spread)]
+        numbers = [view.redaction.number(float(value)) for value in (*mean, *spread)]
         rows.append((name, *numbers, f"{covariance[0, 1] / (spread[0] * spread[1]):+.3f}"))
     reading = (
         "The two columns in which the classes overlap least. The inner ellipse has 50 % of a class, the dashed one "
@@ -187,20 +232,17 @@ def _add_ellipses(
     page.picture("Class ellipses", chart, grid, reading, small=True)
 
 
-def _add_regions(
-    page: Page, fitted: Fitted, columns: tuple[Key, Key], names: Sequence[str], points: Sequence[np.ndarray],
-    redaction: Redaction,
-) -> None:  # fmt: skip
-    grid = explain.make_decision_grid(fitted, columns)
-    (x, y), marks = map(key_text, columns), [Regions(grid.likeliest, *grid.ranges), *plane_marks(points)]
+def _add_regions(page: Page, view: View, columns: tuple[Key, Key]) -> None:
+    grid, (x, y), names = explain.make_decision_grid(view.fitted, columns), map(key_text, columns), view.names
+    marks = [Regions(grid.likeliest, *grid.ranges), *plane_marks(_plane_points(view, columns))]
     axes = Axis(x, grid.ranges[0]), Axis(y, grid.ranges[1])
     chart = Chart("regions by the likeliest class", marks, *axes, _legend(names), height=230)
     across = range(0, len(grid.x), 8)
-    headings = (f"{y} \\ {x}", *(redaction.number(float(grid.x[at]), 3) for at in across))
+    headings = (f"{y} \\ {x}", *(view.redaction.number(float(grid.x[at]), 3) for at in across))
     rows = []
     for i in range(0, len(grid.y), 6):
         line = [f"{names[grid.likeliest[i, j]]} {format_share(float(grid.sure[i, j]))}" for j in across]
-        rows.append((redaction.number(float(grid.y[i]), 3), *line))
+        rows.append((view.redaction.number(float(grid.y[i]), 3), *line))
     reading = f"The most probable class if only {x} and {y} are known."
     page.picture("Decision regions", chart, make_grid(headings, rows), reading, small=True)
 
@@ -234,27 +276,27 @@ def add_trace(page: Page, fitted: Fitted) -> None:
 # -- rows
 
 
-def add_sureness(page: Page, found: RowFindings, names: Sequence[str]) -> None:
-    bins = found.sureness.sum(axis=0)
+def add_sureness(page: Page, sureness: np.ndarray, names: Sequence[str]) -> None:
+    """Add how many rows have a class of which probability; `sureness` counts rows by class and by tenths."""
+    bins = sureness.sum(axis=0)
     first = int(np.argmax(bins > 0)) if bins.any() else 0
     labels = [f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(first, 10)]
     parts = (bins / max(bins.sum(), 1.0))[first:].tolist()
-    chart = bar_chart(
-        labels, parts, list(map(format_share, parts)), "rows by the probability of their class", room=140, width=PANEL
-    )
-    counts = found.sureness[:MAP_CLASSES, first:].T.tolist()
+    description = "rows by the probability of their class"
+    chart = bar_chart(labels, parts, list(map(format_share, parts)), description, room=140, width=PANEL)
+    counts = sureness[:MAP_CLASSES, first:].T.tolist()
     rows = [(label, *map(format_number, line)) for label, line in zip(labels, counts, strict=True)]
     reading = "Rows by the probability of their most probable class. Rows in the top bars may belong to several."
     grid = make_grid(("probability", *names[:MAP_CLASSES]), rows, None)
     page.picture("Certainty of the class of each row", chart, grid, reading, small=True)
 
 
-def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
+def add_frames(page: Page, view: View) -> None:
     """Add pictures of EM: a mixture of the same number of classes in two columns, after some of its iterations."""
-    plane, groups = explain.most_separating(fitted), fitted.n_groups
+    plane, groups = explain.most_separating(view.fitted), view.fitted.n_groups
     if plane is None or not 2 <= groups <= 8:
         return
-    points = _plane_points(fitted, plane.columns, found)
+    points = _plane_points(view, plane.columns)
     rows = np.concatenate(points) if points else np.zeros((0, 2))
     if len(rows) < 10 * groups:
         return
@@ -272,10 +314,9 @@ def add_frames(page: Page, fitted: Fitted, found: RowFindings) -> None:
         title = f"after {format_count(steps, 'iteration')}"
         frames.append(Chart(title, marks, x, y, title=title, width=236, height=156).draw())
         lines.append((str(steps), f"{log_likelihood:,.3f}"))
-    names_of = [key_text(column) for column in plane.columns]
     reading = (
-        f"EM at work on {names_of[0]} and {names_of[1]} alone, from a random start: each row is shared out among the "
-        "classes, and each class moves to its rows. Ellipses have 50 % and 95 % of a class."
+        f"EM at work on {' and '.join(map(key_text, plane.columns))} alone, from a random start: each row is shared "
+        "out among the classes, and each class moves to its rows. Ellipses have 50 % and 95 % of a class."
     )
     headings = ("iteration", "log-likelihood")
     chart = stack(frames, "the first iterations of EM", across=3)
@@ -306,8 +347,9 @@ def _run_em(rows: np.ndarray, means: np.ndarray) -> Iterator[tuple[int, np.ndarr
 # -- nomogram
 
 
-def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction) -> None:
+def add_nomograms(page: Page, view: View) -> None:
     """Add what every value adds, the largest class against each of the next."""
+    fitted, names, redaction = view.fitted, view.names, view.redaction
     found = explain.make_nomogram(fitted)
     if found is None or not found.columns:
         if fitted.scorer.together:
@@ -324,9 +366,8 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
         reading += f" Not on it, because they are scored together: {', '.join(map(key_text, found.left_out))}."
     if fitted.scorer.is_calibrated:
         reading += " Probabilities here are before the correction by calibration."
-    order = np.argsort(-fitted.row_shares, kind="stable")
-    first, others = int(order[0]), order[1 : 1 + NOMOGRAM_PAIRS]
-    for second in map(int, others):
+    first, *order = np.argsort(-fitted.row_shares, kind="stable").tolist()
+    for second in order[:NOMOGRAM_PAIRS]:
         chart = nomogram_chart(found, (first, second), (names[first], names[second]), redaction)
         rows = [("(start)", "", f"{chart.start:+.4f}")]
         for column in found.reach(first, second)[:NOMOGRAM_LINES]:
@@ -335,9 +376,9 @@ def add_nomograms(page: Page, fitted: Fitted, names: Sequence[str], redaction: R
                 rows.append((key_text(column.key), _format_value(column, place, redaction), f"{odds[place]:+.4f}"))
         grid = make_grid(("column", "value", "log-odds"), rows, right=("log-odds",))
         page.picture(f"Nomogram: {names[first]} against {names[second]}", chart, grid, reading)
-    more = len(order) - 1 - len(others)
-    if more > 0:
-        page.line(f"{format_count(more, 'class', 'classes')} more against {names[first]} not drawn")
+    if len(order) > NOMOGRAM_PAIRS:
+        more = format_count(len(order) - NOMOGRAM_PAIRS, "class", "classes")
+        page.line(f"{more} more against {names[first]} not drawn")
 
 
 def nomogram_chart(
@@ -369,19 +410,17 @@ def _format_value(column: explain.NomogramColumn, place: int, redaction: Redacti
 # -- columns in each class
 
 
-def add_shapes(
-    page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction, given: TableSummary | None = None
-) -> None:
+def add_shapes(page: Page, view: View) -> None:
     """Add panels of the columns with most influence: densities over a histogram of the rows, or shares of categories.
 
-    The rows are those of training or, if no summary of them was kept, those of the table `given`.
+    The rows are those of training or, if no summary of them was kept, those of the table given.
     """
-    table = fitted.record.table or given
-    known = {key: place for place, (key, _) in enumerate(fitted.influence())}
-    columns = sorted(plain_columns(fitted), key=lambda key: known.get(key, len(known)))
+    fitted, redaction, drawn = view.fitted, view.redaction, 0
+    table = fitted.record.table or (None if view.rows is None else view.rows.summary)
+    columns = view.by_influence(plain_columns(fitted))
     ranked = [g for g in np.argsort(-fitted.row_shares, kind="stable") if redaction.allows(float(fitted.group_rows[g]))]
     order = np.sort(np.array(ranked[:DRAWN_CLASSES], dtype=int))
-    shown, drawn = [names[g] for g in order], 0
+    shown = [view.names[g] for g in order]
     for key in columns if len(order) else ():
         if drawn == PANELS:
             break
@@ -389,22 +428,20 @@ def add_shapes(
             shape = column_shape(fitted, key)
         except DataError:  # a family that cannot be asked about one column
             continue
-        heights = shape.heights[order]
+        heights, reading = shape.heights[order], ""
         scaled = shape.levels is None and fitted.classes is None and len(order) > 1
         if scaled:  # the curves of a mixture add up to the histogram behind them
             heights = heights * fitted.row_shares[order, None]
         described = shape, shown, heights, redaction
         seen = None if table is None or not redaction.shows_cells else table.column(key)
-        reading = ""
         if shape.levels is None and seen is not None:
             curves = "Curves: the fitted density in each class." if len(order) > 1 else "Curve: the fitted density."
             curves = "Curves: the fitted density of each class, times its share." if scaled else curves
             reading = f"{curves} Grey bars: all rows."
+        chart = shape_chart(*described, seen=seen)
         if shape.levels is not None and len(order) > GROUPED_CLASSES:
             levels = redaction.levels(key, shape.levels)
-            chart = share_chart(shown, levels, shape.heights[order], f"{key_text(key)} in each class")
-        else:
-            chart = shape_chart(*described, seen=seen)
+            chart = share_chart(shown, levels, heights, f"{key_text(key)} in each class")
         page.picture(key_text(key), chart, shape_grid(*described), reading, small=True)
         drawn += 1
     if len(columns) > drawn:
@@ -464,34 +501,28 @@ def _histogram(seen: ColumnSummary, shape: ColumnShape) -> Bars | None:
     wide = np.maximum(np.diff(edges), 1e-3 * (high - low))  # a spike at the least number has a bar without width
     heights = np.array(seen.in_bars) / sum(seen.in_bars) / wide
     # A bar holds its upper edge: the bar (2, 3] of whole numbers stands at 3.
-    left = np.maximum(edges[:-1] + 0.5 * shape.whole, low - 0.5 * shape.whole)
-    right = np.minimum(edges[:-1] + wide + 0.5 * shape.whole, high + 0.5 * shape.whole)
+    half = 0.5 * shape.whole
+    left, right = np.maximum(edges[:-1] + half, low - half), np.minimum(edges[:-1] + wide + half, high + half)
     there = (right > left) & (heights > 0)
     if not there.any():
         return None
-    left, right, heights = left[there], right[there], heights[there]
-    return Bars(
-        (left + right) / 2, np.zeros(len(left)), heights, ("muted",), thick=right - left, strength=0.22, upright=True
-    )
+    left, right = left[there], right[there]
+    middle, none = (left + right) / 2, np.zeros(len(left))
+    return Bars(middle, none, heights[there], ("muted",), thick=right - left, strength=0.22, upright=True)
 
 
 def shape_grid(shape: ColumnShape, names: Sequence[str], heights: np.ndarray, redaction: Redaction) -> Grid:
-    column = key_text(shape.key)
+    headings = (key_text(shape.key), *names)
     if shape.levels is None:
-        places = range(0, len(shape.points), max(1, len(shape.points) // 10))
-        rows = [
-            (redaction.number(float(shape.points[at])), *(format_number(float(own[at]), 3) for own in heights))
-            for at in places
-        ]
-        return make_grid((column, *names), rows, right=(column, *names))
-    order = np.argsort(-heights.max(axis=0), kind="stable")
-    rows = [
-        (redaction.level(shape.key, shape.levels[at]), *(format_share(float(own[at])) for own in heights))
-        for at in np.sort(order[:LISTED_LEVELS])
-    ]
-    if len(order) > LISTED_LEVELS:
-        rows.append((f"{len(order) - LISTED_LEVELS} more", *("" for _ in heights)))
-    return make_grid((column, *names), rows, right=names)
+        places: Any = range(0, len(shape.points), max(1, len(shape.points) // 10))
+        lines = [(redaction.number(float(shape.points[at])), *map(format_number, heights[:, at], [3] * len(names)))
+                 for at in places]  # fmt: skip
+        return make_grid(headings, lines, right=headings)
+    places = np.sort(np.argsort(-heights.max(axis=0), kind="stable")[:LISTED_LEVELS])
+    lines = [(redaction.level(shape.key, shape.levels[at]), *map(format_share, heights[:, at])) for at in places]
+    if heights.shape[1] > LISTED_LEVELS:
+        lines.append((f"{heights.shape[1] - LISTED_LEVELS} more", *("" for _ in heights)))
+    return make_grid(headings, lines, None)
 
 
 # -- rows
@@ -512,8 +543,8 @@ def describe_prediction(row: PickedRow, names: Sequence[str]) -> tuple[str, str]
     return f"predicted {names[row.chosen]}{truth}", why
 
 
-def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], names: Sequence[str]) -> None:
-    labels = labels_in(fitted)
+def add_waterfalls(page: Page, view: View, picked: Sequence[PickedRow]) -> None:
+    labels, names = labels_in(view.fitted), view.names
     for row in picked:
         steps = [(key, odds) for key, odds in sorted(row.odds.items(), key=lambda item: -abs(item[1])) if odds != 0]
         few = min(STEPS, sum(abs(odds) >= LEAST_STEP for _, odds in steps))
@@ -523,10 +554,9 @@ def add_waterfalls(page: Page, fitted: Fitted, picked: Sequence[PickedRow], name
         if len(steps) > few:
             others = format_count(len(steps) - few, "other column")
             shown.append((others, sum(odds for _, odds in steps[few:])))
-        cells = [name for name, _ in shown]
-        chart = waterfall_chart(cells, [odds for _, odds in shown], "total", "what each cell adds to the log-odds")
+        cells, odds_of = zip(*shown, strict=True)
+        chart = waterfall_chart(cells, odds_of, "total", "what each cell adds to the log-odds")
         predicted, why = describe_prediction(row, names)
-        title = f"Row {row.row + 1}: {predicted}"
         reading = f"{why} Log-odds of {names[row.chosen]} against {names[row.against]}."
         grid = make_grid(("cell", "log-odds"), [(name, f"{odds:+.4f}") for name, odds in shown], None)
-        page.picture(title, chart, grid, reading, small=True)
+        page.picture(f"Row {row.row + 1}: {predicted}", chart, grid, reading, small=True)

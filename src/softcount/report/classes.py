@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 
 from softcount.core.counts import ROOT
 from softcount.evaluate.warnings import WORSE
@@ -25,6 +24,7 @@ from softcount.pictures.text import (
     shorten,
 )
 from softcount.report import class_pictures, evaluation, quality, words
+from softcount.report.class_pictures import GivenRows, View
 from softcount.report.page import (
     OPEN,
     RARE,
@@ -39,10 +39,8 @@ from softcount.report.page import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from softcount.evaluate.scores import RowFindings
     from softcount.fitted.classes import Anomaly, ClassMember, SortedTable
     from softcount.fitted.fitted import Fitted
-    from softcount.table.column_summary import TableSummary
 
 PAGE_COLUMNS, CARD_COLUMNS, PICTURE_COLUMNS = 10, 5, 20
 """Columns on a page, on the card of one class, and in a picture; JSON has all."""
@@ -50,20 +48,6 @@ SIDE_BY_SIDE = 4
 """Up to this many classes are columns of one table; more have a card each."""
 REASON_NATS, REASON_LIMIT = 0.5, 40
 """A column after the first is a reason from this many nats on; its text is cut after this many characters."""
-
-
-class GivenRows(Struct, frozen=True):
-    """A table given to a page: its name, its rows sorted into the classes, and what a report shows of it besides.
-
-    `files` are the names of the rows if each row is a file.
-    """
-
-    name: str
-    sorting: SortedTable | None = None
-    files: Sequence[str] = ()
-    summary: TableSummary | None = None
-    findings: RowFindings | None = None
-    documents: Sequence[words.ShownDocument] = ()
 
 
 def class_names(fitted: Fitted, redaction: Redaction = OPEN) -> list[str]:
@@ -161,32 +145,6 @@ def _sorting_record(fitted: Fitted, given: GivenRows) -> dict[str, Any]:
 # -- as a page
 
 
-class View(Struct, frozen=True):
-    """A model of classes as a page shows it.
-
-    With `parameters`, shares, means and deviations are those that rows are scored with, not those of the rows.
-    """
-
-    fitted: Fitted
-    names: list[str]
-    full: bool = False
-    rows: GivenRows | None = None
-    parameters: bool = False
-    redaction: Redaction = OPEN
-
-    @property
-    def learned_rows(self) -> bool:
-        """Whether the rows given are those that the model was learned from."""
-        before, now = self.fitted.record.table, None if self.rows is None else self.rows.summary
-        if before is None or now is None:
-            return False
-        return (now.rows, now.columns) == (before.rows, before.columns)  # labels may be given separately
-
-    @property
-    def findings(self) -> RowFindings | None:
-        return None if self.rows is None else self.rows.findings
-
-
 def model_page(
     fitted: Fitted, rows: GivenRows | None = None, parameters: bool = False, full: bool = False, redact: bool = False
 ) -> Page:
@@ -248,9 +206,9 @@ def _add_overview(page: Page, view: View) -> None:
     page.facts(figures)
     evaluation.add_warning(page, tried)
     if fitted.classes is None:
-        class_pictures.add_heat_map(page, fitted, view.names, view.redaction)
+        class_pictures.add_heat_map(page, view)
     if is_only_text(fitted):
-        words.add_words(page, fitted, view.names, view.redaction, True, False)
+        words.add_words(page, view)
     else:
         _add_influence(page, view)
     if tried is not None and evaluation.shown_above(tried):
@@ -326,8 +284,8 @@ def _add_search(page: Page, view: View) -> None:
         prior = key_text(fitted.prior) if isinstance(fitted.prior, str | int | float) else "as given for the columns"
         page.line(f"estimated by {fitted.estimate}; prior {prior}")
         class_pictures.add_trace(page, fitted)
-        if view.findings is not None and fitted.classes is None and view.redaction.shows_cells:
-            class_pictures.add_frames(page, fitted, view.findings)
+        if fitted.classes is None:
+            class_pictures.add_frames(page, view)
 
 
 def suggest_starts(fitted: Fitted) -> list[str]:
@@ -351,7 +309,7 @@ def _add_classes(page: Page, view: View) -> None:
     if prior:
         page.line("prior is the probability that a class has before any cell of a row is known")
     if view.full:
-        class_pictures.add_planes(page, fitted, view.names, view.findings, view.redaction)
+        class_pictures.add_planes(page, view)
 
 
 def _add_columns(page: Page, view: View) -> None:
@@ -360,18 +318,16 @@ def _add_columns(page: Page, view: View) -> None:
         return  # its words are at the top
     if view.full:
         page.heading("Columns in each class" if fitted.n_groups > 1 else "Columns")
-    if not is_only_text(fitted):
-        if fitted.n_groups == 1 and fitted.params and not view.full:
+    elif not is_only_text(fitted):
+        if fitted.n_groups == 1 and fitted.params:
             page.heading("What the rows look like")
             keys = list(fitted.params)[:PAGE_COLUMNS]
-            rows = [(key_text(key), *fitted.describe(key, view.parameters)) for key in keys]
-            page.grid(("column", *view.names), rows)
-            if len(fitted.params) > len(rows):
-                page.line(f"and {format_count(len(fitted.params) - len(rows), 'column')} more (--json has all)")
-        if not view.full:
-            _add_influence(page, view)
-    if fitted.schema.texts:
-        words.add_words(page, fitted, view.names, view.redaction, view.full)
+            page.grid(
+                ("column", *view.names), [(key_text(key), *fitted.describe(key, view.parameters)) for key in keys]
+            )
+            page.rest(len(fitted.params) - len(keys), "column", after="more (--json has all)")
+        _add_influence(page, view)
+    words.add_words(page, view)
 
 
 def _add_influence(page: Page, view: View) -> None:
@@ -397,8 +353,7 @@ def _add_influence(page: Page, view: View) -> None:
     else:
         page.heading(f"Columns that matter most (influence: {meaning})")
         page.blocks.append(grid)
-    if len(ranked) > len(chosen) and not view.full:
-        page.line(f"and {format_count(len(ranked) - len(chosen), 'column that matters', 'columns that matter')} less")
+        page.rest(len(ranked) - len(chosen), "column that matters", "columns that matter", "less")
 
 
 def _add_cards(page: Page, view: View) -> None:
@@ -406,15 +361,15 @@ def _add_cards(page: Page, view: View) -> None:
 
     If the model reads only text, its characteristic words show it already.
     """
-    fitted, names = view.fitted, view.names
+    fitted = view.fitted
     if view.full:
         if fitted.classes is not None:
-            class_pictures.add_nomograms(page, fitted, names, view.redaction)
-        class_pictures.add_shapes(page, fitted, names, view.redaction, None if view.rows is None else view.rows.summary)
+            class_pictures.add_nomograms(page, view)
+        class_pictures.add_shapes(page, view)
         return
     if is_only_text(fitted) or fitted.n_groups == 1:
         return
-    for name, part, card in zip(names, fitted.row_shares, fitted.cards(view.parameters), strict=True):
+    for name, part, card in zip(view.names, fitted.row_shares, fitted.cards(view.parameters), strict=True):
         page.heading(f"How {name} differs ({format_share(float(part))} of the rows)")
         rows = [
             (key_text(x.key), format_number(x.influence, 3), x.here, x.elsewhere) for x in card.contrasts[:CARD_COLUMNS]
@@ -441,9 +396,9 @@ def _add_rows(page: Page, view: View) -> None:
             return
         if view.fitted.n_groups > 1 and view.findings is not None:
             if view.fitted.classes is None:
-                class_pictures.add_sureness(page, view.findings, view.names)
+                class_pictures.add_sureness(page, view.findings.sureness, view.names)
             if not is_only_text(view.fitted):
-                class_pictures.add_waterfalls(page, view.fitted, view.findings.picked, view.names)
+                class_pictures.add_waterfalls(page, view, view.findings.picked)
             words.add_documents(page, rows.documents, view.names)
     if rows is None or rows.sorting is None:
         return

@@ -26,7 +26,8 @@ from softcount.pictures.text import (
     shorten,
 )
 from softcount.report import classes, evaluation, quality, words
-from softcount.report.page import OPEN, Grid, Heading, Page, PageBlock, format_cell, key_text, render_text
+from softcount.report.class_pictures import View
+from softcount.report.page import Grid, Heading, Page, PageBlock, format_cell, key_text, render_text
 from softcount.run.progress import columns_of_output
 from softcount.table.cell_forms import write_cell
 
@@ -166,7 +167,7 @@ def _add_classes(page: Page, fit: FitOutcome, lines: int) -> None:
         _add_columns(page, fitted, names, lines - lines_of(page.blocks) - COLUMNS_FRAME)
     if fitted.schema.texts:
         texts = Page()
-        words.add_words(texts, fitted, names, OPEN, brief=True)
+        words.add_words(texts, View(fitted, names), brief=True)
         page.blocks += [_cut(block, SHOWN_CLASSES) for block in texts.blocks[: 2 * SHOWN_WORDS]]
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist(), SHOWN_BELIEFS)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from softcount.pictures.text import cell_width, escape_controls, format_number, printable, shorten
+from softcount.pictures.text import cell_width, escape_controls, format_count, format_number, printable, shorten
 from softcount.run.progress import console_on, on_terminal
 
 if TYPE_CHECKING:
@@ -151,6 +151,11 @@ class Page(Struct):
 
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] | None = ()) -> None:
         self.blocks.append(make_grid(headings, rows, right))
+
+    def rest(self, n: int, one: str, many: str = "", after: str = "more") -> None:
+        """Add a line on what is not shown, "and 3 columns more", if there is anything."""
+        if n > 0:
+            self.line(f"and {format_count(n, one, many)} {after}")
 
     def picture(self, title: str, chart: Chart, numbers: Grid, reading: str = "", small: bool = False) -> None:
         self.blocks.append(Picture(printable(title), chart, numbers, printable(reading), small))

@@ -8,15 +8,14 @@ from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from msgspec import Struct
 
 from softcount.fitted import characteristic_words
 from softcount.pictures.chart import PANEL, bar_chart
 from softcount.pictures.drawing import class_tone
 from softcount.pictures.text import CELL_LIMIT, cell_width, format_count, printable, shorten
-from softcount.report.class_pictures import describe_prediction
-from softcount.report.page import RARE, WIDTH, MarkedText, Page, Passage, Redaction, key_text, make_grid, pick
+from softcount.report.class_pictures import View, describe_prediction
+from softcount.report.page import RARE, WIDTH, MarkedText, Page, Passage, key_text, make_grid, pick
 from softcount.table.table import document_at
 
 if TYPE_CHECKING:
@@ -42,23 +41,22 @@ STEPS = (0.15, 0.35, 0.65)
 # -- words of classes
 
 
-def add_words(
-    page: Page, fitted: Fitted, names: Sequence[str], redaction: Redaction, full: bool = False, brief: bool = False
-) -> None:
+def add_words(page: Page, view: View, brief: bool = False) -> None:
     """Add the most characteristic words of each class, for every text column.
 
-    They are a table with figures; if `brief` or of many classes a line for each class; in `full` a picture for each.
+    They are a table with figures; if `brief` or of many classes a line for each class; in full a picture for each.
     """
-    for leaf in characteristic_words.find_text_leaves(fitted):
+    fitted, names = view.fitted, view.names
+    for leaf in characteristic_words.find_text_leaves(fitted) if fitted.schema.texts else ():
         count, column = len(leaf.setting.levels), key_text(leaf.key)
-        if not count or (full and fitted.n_groups < 2):
+        if not count or (view.full and fitted.n_groups < 2):
             continue
         words = format_count(count, "word")
         found = list(characteristic_words.characteristic_words(fitted, leaf, PAGE_WORDS))
-        if full:
+        if view.full:
             page.heading(f"Characteristic words of {column}", level=2)
             page.line(f"of {words}, the most characteristic first; a bar is the log-odds of the word for the class")
-            _add_word_pictures(page, fitted, names, found, redaction)
+            _add_word_pictures(page, view, found)
             continue
         if fitted.n_groups == 1:
             page.heading(f"The most frequent of the {words} in {column}")
@@ -80,23 +78,24 @@ def add_words(
         page.grid(headings, [row[: len(headings)] for row in rows], right=headings[2:])
 
 
-def _add_word_pictures(
-    page: Page, fitted: Fitted, names: Sequence[str], found: Sequence[list[CharacteristicWord]], redaction: Redaction
-) -> None:
-    groups = np.sort(np.argsort(-fitted.row_shares, kind="stable")[:PICTURE_CLASSES]).tolist()
+def _add_word_pictures(page: Page, view: View, found: Sequence[list[CharacteristicWord]]) -> None:
+    groups = view.largest(PICTURE_CLASSES).tolist()
     for place, group in enumerate(groups):
         own = found[group]
-        shown = [quote_spaces(x.word) if redaction.allows(x.count + x.elsewhere) else RARE for x in own]
+        shown = [quote_spaces(x.word) if view.redaction.allows(x.count + x.elsewhere) else RARE for x in own]
         odds = [f"{x.log_odds:+.2f}" for x in own]
         chart = bar_chart(
             shown, [min(x.log_odds, 20.0) for x in own], odds, "characteristic words of the class",
             tones=[class_tone(place)], room=130, width=PANEL, height=19.0,
         )  # fmt: skip
         figures = [(format_times(x.count), format_times(x.elsewhere)) for x in own]
-        rows = [(word, *counts, x) for word, counts, x in zip(shown, figures, odds, strict=True)]
-        page.picture(names[group], chart, make_grid(("word", "here", "elsewhere", "log-odds"), rows, None), small=True)
-    if fitted.n_groups > len(groups):
-        page.line(f"shown are the {len(groups)} largest of {fitted.n_groups} classes")
+        grid = make_grid(
+            ("word", "here", "elsewhere", "log-odds"),
+            [(word, *counts, x) for word, counts, x in zip(shown, figures, odds, strict=True)], None,
+        )  # fmt: skip
+        page.picture(view.names[group], chart, grid, small=True)
+    if len(found) > len(groups):
+        page.line(f"shown are the {len(groups)} largest of {len(found)} classes")
 
 
 def join_fitting(words: Sequence[str], room: int) -> str:
