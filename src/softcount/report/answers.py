@@ -16,7 +16,7 @@ from softcount.core.counts import ROOT
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.conditions import describe_given, encode_condition
-from softcount.pictures.text import format_count, format_number, format_share
+from softcount.pictures.text import format_number, format_share
 from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import format_bar, format_signed
 from softcount.table.cell_forms import is_plain, write_cell
@@ -93,8 +93,7 @@ def query_page(of: Any, given: Mapping[Any, Any], answer: Any) -> Page:
             rows.append((*map(str, own), *map(format_share, line.values())))
         names = ["value"] if several is None else [key_text(key) for key in several]
         page.grid((*names, *heads), rows, right=heads)
-        if len(ranked) > len(rows):
-            page.line(f"and {format_count(len(ranked) - len(rows), 'combination')} more (--json has all)")
+        page.rest(len(ranked) - len(rows), "combination", after="more (--json has all)")
     return page
 
 

@@ -101,26 +101,23 @@ def fit_record(fit: FitOutcome) -> dict[str, Any]:
     more: dict[str, Any] = {"saved": fit.saved, "next": suggest_commands(fit)}
     if fit.kind == "network":
         return dict(networks.network_record(fit.fitted, **more))
-    expert = None if fit.beliefs is None else fit.beliefs.to_pylist()
-    return classes.model_record(fit.fitted, expert=expert, **more)
+    return classes.model_record(fit.fitted, expert=fit.beliefs and fit.beliefs.to_pylist(), **more)
 
 
 def suggest_commands(fit: FitOutcome) -> list[str]:
     """Name the commands to try next."""
-    model, data = fit.files
-    report, explore = f"softcount report {model} {data} -o report.html", f"softcount explore {model} {data}"
+    (model, data), fitted = fit.files, fit.fitted
     if fit.kind == "sequences":
         return [f"softcount explore {model}"]
+    of = ""
     if fit.kind == "network":
-        net = fit.fitted
-        node = shlex.quote(str(net.net.graph.names[0] if net.target is None else net.target))
-        of = f" --of {node}" if net.target is None else ""
-        query = f"softcount query {model} --of {node}"
-        return [query, explore, report, f"softcount predict {model} {data}{of} -o predicted.csv"]
-    first = "show" if fit.fitted.classes is None else "explain"
-    row = " --row 1" if first == "explain" else ""
-    predict = f"softcount predict {model} {data} -o predicted.csv"
-    return [f"softcount {first} {model} {data}{row}", explore, report, predict]
+        node = shlex.quote(str(fitted.net.graph.names[0] if fitted.target is None else fitted.target))
+        of = f" --of {node}" if fitted.target is None else ""
+        first = f"query {model} --of {node}"
+    else:
+        first = f"show {model} {data}" if fitted.classes is None else f"explain {model} {data} --row 1"
+    report, predict = f"report {model} {data} -o report.html", f"predict {model} {data}{of} -o predicted.csv"
+    return [f"softcount {command}" for command in (first, f"explore {model} {data}", report, predict)]
 
 
 # -- the page of one screen
@@ -133,10 +130,16 @@ def fit_page(fit: FitOutcome) -> Page:
     end.line(*suggest_commands(fit))
     end.heading(f"Saved: {fit.saved}" if fit.saved != "-" else "Saved: the model went to standard output")
     end.line(f"softcount show {model} prints all of it, as does fit --full")
-    if fit.kind == "classes":
-        _add_classes(page, fit, LINES - lines_of(end.blocks) - 1)
+    if fit.kind == "sequences":
+        _add_sequences(page, fit)
     else:
-        (_add_sequences if fit.kind == "sequences" else _add_network)(page, fit)
+        fitted, is_network = fit.fitted, fit.kind == "network"
+        page.heading(f"{(networks if is_network else classes).title_of(fitted)}, from {_table_size(fit)}")
+        page.line(*(note for note in fitted.notes if note.startswith(WORSE)))
+        if is_network:
+            _add_network(page, fit)
+        else:
+            _add_classes(page, fit, LINES - lines_of(end.blocks) - 1)
     blocks = page.blocks
     while lines_of([*blocks, *end.blocks]) > LINES:
         del blocks[-1]
@@ -153,22 +156,16 @@ def lines_of(blocks: Sequence[PageBlock]) -> int:
 def _add_classes(page: Page, fit: FitOutcome, lines: int) -> None:
     """Add what there is to know of a model of classes; the table of columns is cut to fit into so many lines."""
     fitted = fit.fitted
-    page.heading(f"{classes.title_of(fitted)}, from {_table_size(fit)}")
-    page.line(*(note for note in fitted.notes if note.startswith(WORSE)))
-    if fitted.classes is None:
-        _add_search(page, fitted)
-    else:
-        _add_verdict(page, fitted)
-    _add_trouble(page, fit)
     names = [printable(name) for name in classes.class_names(fitted)]
+    (_add_search if fitted.classes is None else _add_verdict)(page, fitted)
+    _add_trouble(page, fit)
     if fitted.classes is None:
         _add_found_classes(page, fitted, names)
     elif not classes.is_only_text(fitted):
         _add_columns(page, fitted, names, lines - lines_of(page.blocks) - COLUMNS_FRAME)
-    if fitted.schema.texts:
-        texts = Page()
-        words.add_words(texts, View(fitted, names), brief=True)
-        page.blocks += [_cut(block, SHOWN_CLASSES) for block in texts.blocks[: 2 * SHOWN_WORDS]]
+    texts = Page()
+    words.add_words(texts, View(fitted, names), brief=True)
+    page.blocks += [_cut(block, SHOWN_CLASSES) for block in texts.blocks[: 2 * SHOWN_WORDS]]
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist(), SHOWN_BELIEFS)
 
@@ -176,8 +173,7 @@ def _add_classes(page: Page, fit: FitOutcome, lines: int) -> None:
 def _table_size(fit: FitOutcome) -> str:
     fields = fit.fitted.schema.fields
     used = sum(spec.used for spec in fields)
-    of = "" if used == len(fields) else f" of {len(fields)}"
-    columns = format_count(used, "column") if not of else f"{used}{of} columns"
+    columns = format_count(used, "column") if used == len(fields) else f"{used} of {len(fields)} columns"
     return f"{format_count(fit.n_rows, 'row')} and {columns}"
 
 
@@ -196,7 +192,7 @@ def _add_scores(page: Page, found: Any, name: str, ensemble: Any = None) -> None
     lines.append((BASELINE, found.baseline_accuracy, found.baseline_log_loss, ""))
     rows = [(name, format_share(right), format_loss(loss), more) for name, right, loss, more in lines]
     headings = (f"{found.how}, {format_count(found.n_rows, 'row')}", "accuracy", "log-loss", "")
-    page.grid(headings, rows, right=("accuracy", "log-loss"))
+    page.grid(headings, rows, right=headings[1:3])
 
 
 def _add_verdict(page: Page, fitted: Any) -> None:
@@ -210,14 +206,12 @@ def _add_verdict(page: Page, fitted: Any) -> None:
     elif ensemble is not None:
         page.line(f"chosen from {format_count(len(ensemble.tried), 'model')}: {ensemble.names[0]}")
     shares = zip(classes.class_names(fitted), fitted.row_shares.tolist(), fitted.group_rows.tolist(), strict=True)
-    ordered = sorted(shares, key=lambda x: -x[2])
-    ranked = [f"{shorten(name, NARROW)} {format_share(share)}" for name, share, _ in ordered]
+    ranked = [f"{shorten(x, NARROW)} {format_share(share)}" for x, share, _ in sorted(shares, key=lambda x: -x[2])]
     page.line(f"classes: {format_list(ranked)}")
     if fitted.scorer.calibration:
         evaluation.add_calibration(page, fitted.scorer.calibration, bins=False)
     elif found is not None:
-        remedy = evaluation.REMEDY if ensemble is None else ""
-        evaluation.add_overconfidence(page, found, remedy, bins=False)
+        evaluation.add_overconfidence(page, found, evaluation.REMEDY if ensemble is None else "", bins=False)
 
 
 def _add_search(page: Page, fitted: Any) -> None:
@@ -255,8 +249,11 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
     if len(largest) > len(rows):
         rest = format_share(float(sum(fitted.row_shares[group] for group in largest[len(rows) :])))
         page.line(f"and {len(largest) - len(rows)} more with {rest} of the rows")
-    columns = [key if isinstance(key, tuple) else (key,) for key, value in fitted.influence() if value > 0]
-    ranked = [key_text(key) for own in columns for key in own]
+    ranked = [
+        key_text(column)
+        for key, value in fitted.influence() if value > 0
+        for column in (key if isinstance(key, tuple) else (key,))
+    ]  # fmt: skip
     page.line(f"columns that differ most between the classes: {', '.join(ranked[:NAMED])}")
 
 
@@ -264,21 +261,18 @@ def _name_difference(fitted: Any, contrast: Any, group: int) -> list[str]:
     """Describe a column in a class; of a block of numbers, the three whose means in the class are farthest out."""
     key, params = contrast.key, fitted.params.get(contrast.key, {})
     if not (isinstance(key, tuple) and "mean" in params and "covariance" in params):
-        return [f"{shorten(key_text(key), NAME_WIDTH)}: {_first_item(contrast.here)}"]
+        first, more, _ = contrast.here.partition(" %, ")  # of categories, the most frequent
+        return [f"{shorten(key_text(key), NAME_WIDTH)}: {first}{' %' if more else ''}"]
     means, shares = params["mean"], fitted.row_shares
     within = shares @ params["covariance"].diagonal(axis1=1, axis2=2)
     centre = shares @ means
     far = (means[group] - centre) / (within + shares @ (means - centre) ** 2) ** 0.5
     largest = sorted(range(len(key)), key=lambda place: -abs(far[place]))[:3]
     cells = [write_cell(fitted.schema[key[place]].written, float(means[group, place])) for place in largest]
-    names = [shorten(key_text(key[place]), NAME_WIDTH) for place in largest]
-    return [f"{name}: mean {format_cell(cell)}" for name, cell in zip(names, cells, strict=True)]
-
-
-def _first_item(description: str) -> str:
-    """Cut "Fiber optic 44 %, DSL 34 %" to its most frequent category; numbers keep mean and deviation."""
-    first = description.partition(" %, ")
-    return f"{first[0]} %" if first[1] else description
+    return [
+        f"{shorten(key_text(key[place]), NAME_WIDTH)}: mean {format_cell(cell)}"
+        for place, cell in zip(largest, cells, strict=True)
+    ]
 
 
 def _first_items(description: str, most: int) -> str:
@@ -325,32 +319,22 @@ def _add_columns(page: Page, fitted: Any, names: Sequence[str], rows_left: int) 
         for name, (_, gain), cells in zip(columns, chosen, described, strict=True)
     ]
     page.grid([shorten(heading, WIDE) for heading in headings], rows, right=("gain",))
-    if len(influence) > len(chosen):
-        less = format_count(len(influence) - len(chosen), "column that matters", "columns that matter")
-        page.line(f"and {less} less")
+    page.rest(len(influence) - len(chosen), "column that matters", "columns that matter", "less")
 
 
 def _add_network(page: Page, fit: FitOutcome) -> None:
     fitted = fit.fitted
-    page.heading(f"{networks.title_of(fitted)}, from {_table_size(fit)}")
-    page.line(*(note for note in fitted.notes if note.startswith(WORSE)))
     if fitted.target is not None:
         _add_scores(page, fitted.record.evaluation, "this network")
-    cost = networks.find_figures(fitted)["bic"]
     parameters = format_count(fitted.n_parameters, "free parameter")
-    page.line(f"BIC {cost:,.1f} (smaller is better), {parameters}")
+    page.line(f"BIC {networks.find_figures(fitted)['bic']:,.1f} (smaller is better), {parameters}")
     if fitted.agreed is not None and fitted.agreed[1] > 1:
         page.line(quality.describe_starts(fitted.agreed))
     _add_trouble(page, fit)
     page.heading("Strongest edges (mutual information of the two nodes, in nats)")
-    graph = fitted.net.graph
-    ranked = sorted(networks.edge_information(fitted).items(), key=lambda item: -item[1])
-    found = [(graph.names[a], graph.names[b], format_number(nats, 3)) for (a, b), nats in ranked]
-    named = {(a, b) for a, b, _ in found}
-    found += [(a, b, "-") for a, b in graph.edges if (a, b) not in named]
-    page.grid(("from", "to", "nats"), [(key_text(a), key_text(b), x) for a, b, x in found[:SHOWN_EDGES]], ("nats",))
-    if len(found) > SHOWN_EDGES:
-        page.line(f"and {format_count(len(found) - SHOWN_EDGES, 'edge')} more")
+    rows = networks.edge_rows(fitted.net.graph, networks.edge_information(fitted), 3)
+    page.grid(("from", "to", "nats"), rows[:SHOWN_EDGES], ("nats",))
+    page.rest(len(rows) - SHOWN_EDGES, "edge")
 
 
 def _add_sequences(page: Page, fit: FitOutcome) -> None:
@@ -394,15 +378,11 @@ def _cut(block: Any, most: int) -> Any:
 def _add_trouble(page: Page, fit: FitOutcome) -> None:
     fitted = fit.fitted
     notes = [note for note in fitted.notes if not any(words in note for words in REPEATED)]
-    lines = quality.order_notes(quality.group_notes(notes))
-    mentioned = "\n".join(notes)
+    lines, mentioned = quality.order_notes(quality.group_notes(notes)), "\n".join(notes)
     by_why: dict[str, list[str]] = {}
     for spec in fitted.schema.fields:
-        if (
-            not spec.used
-            and not spec.declared
-            and not any(x in mentioned for x in (repr(spec.key), spec.why, f"{spec.kind}s"))
-        ):
+        known = any(x in mentioned for x in (repr(spec.key), spec.why, f"{spec.kind}s"))
+        if not (spec.used or spec.declared or known):
             by_why.setdefault(spec.why, []).append(key_text(spec.key))
     lines += [f"left out: {format_list(own, NAMED)} ({why})" for why, own in by_why.items()]
     missing = sorted(((n, key) for key, n in fitted.missing.items() if n > 0), key=lambda x: -x[0])
@@ -420,8 +400,7 @@ def _add_trouble(page: Page, fit: FitOutcome) -> None:
         while lines_of(shown) > most:
             shown.pop(-2 if missing else -1)
         page.line(*shown)
-        if len(lines) > len(shown):
-            page.line(f"and {format_count(len(lines) - len(shown), 'more note')}: --full")
+        page.rest(len(lines) - len(shown), "more note", "more notes", "--full", ":")
 
 
 def _shorten_names(note: str) -> str:
@@ -440,7 +419,7 @@ def _shorten_names(note: str) -> str:
 def full_page(fit: FitOutcome) -> Page:
     """Write what `show` does, and what is known of the fit alone."""
     if fit.kind == "sequences":
-        return Page(list(sequences.sequence_page(fit.fitted).blocks))
+        return Page(sequences.sequence_page(fit.fitted).blocks)
     page = networks.network_page(fit.fitted) if fit.kind == "network" else classes.model_page(fit.fitted)
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist(), EXPERT_LINES)
@@ -463,9 +442,8 @@ def _add_beliefs(page: Page, lines: list[dict[str, Any]], most: int) -> None:
     ]  # fmt: skip
     headings = ("column", "level", "class", "believed", "expert", "data", "both", "surprise")
     page.grid(headings, rows, right=headings[3:])
-    if len(lines) > most:
-        page.line(f"and {len(lines) - most:,} more: --json has them all")
+    page.rest(len(lines) - most, "more", "more", "--json has them all", ":")
     page.line(
-        "surprise: how many bits more the data need under the expert's prior than with one prior count per category;"
+        "surprise: how many bits more the data need under the expert's prior than with one prior count per category;",
+        "below 0 the expert's prior fits better, far above 0 the data contradict the expert",
     )
-    page.line("below 0 the expert's prior fits better, far above 0 the data contradict the expert")

@@ -104,8 +104,7 @@ def _add_centres(
         page.blocks.append(grid)
     if len(found.centres) > len(centres):
         page.line(f"shown are {len(centres)} of {len(found.centres)} clusters")
-    if len(order) > len(chosen):
-        page.line(f"and {format_count(len(order) - len(chosen), 'column')} in which the centres differ less")
+    page.rest(len(order) - len(chosen), "column", after="in which the centres differ less")
 
 
 def _add_plane(

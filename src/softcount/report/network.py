@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from softcount.fitted.classes import Anomaly
     from softcount.fitted.network import FittedNet
     from softcount.models.nodes import Node
+    from softcount.networks.network import Graph
     from softcount.table.column_summary import TableSummary
     from softcount.table.schema import Key
 
@@ -143,9 +144,8 @@ def network_page(
     known, most = fitted.levels, DRAWN_TABLES if full else PAGE_NODES
     for place in fitted.net.graph.order[:most]:
         _add_node(page, fitted, NodeTable.of(fitted, place, known), redaction, full)
-    more = len(fitted.net.graph.names) - most
-    if more > 0:
-        page.line(f"and {format_count(more, 'node')} more ({'softcount show' if full else '--json'} has all)")
+    after = f"more ({'softcount show' if full else '--json'} has all)"
+    page.rest(len(fitted.net.graph.names) - most, "node", after=after)
     if full:
         if is_learned(fitted):
             quality.add_quality(page, fitted, redaction, now)
@@ -225,14 +225,12 @@ def _add_graph(page: Page, fitted: FittedNet, redaction: Redaction, full: bool) 
         return
     nats = edge_information(fitted)
     chart = NetworkPicture(title_of(fitted), graph, _find_monitors(fitted, redaction), nats)
-    ranked = sorted(nats.items(), key=lambda item: -item[1])
-    rows = [(key_text(graph.names[a]), key_text(graph.names[b]), format_number(x)) for (a, b), x in ranked]
-    rows += [(key_text(a), key_text(b), "-") for a, b in graph.edges if (graph.place(a), graph.place(b)) not in nats]
     reading = (
         "Each node with the probabilities of its categories. The width of an edge is the mutual information of its "
         "nodes. Dashed nodes are hidden: no column shows them."
     )
-    grid = make_grid(("from", "to", "information (nats)"), rows, right=("information (nats)",))
+    headings = ("from", "to", "information (nats)")
+    grid = make_grid(headings, edge_rows(graph, nats), right=headings[2:])
     page.picture("Nodes and edges", chart, grid, reading)
 
 
@@ -265,9 +263,8 @@ def _add_node(page: Page, fitted: FittedNet, table: NodeTable, redaction: Redact
     else:
         page.heading(title, level=2 if full else 1)
         page.blocks.append(grid)
-    for more, what in ((len(lines) - PAGE_LINES, "line"), (len(table.levels or ()) - PAGE_LEVELS, "level")):
-        if more > 0:
-            page.line(f"and {format_count(more, what)} more (--json has all)")
+    page.rest(len(lines) - PAGE_LINES, "line", after="more (--json has all)")
+    page.rest(len(table.levels or ()) - PAGE_LEVELS, "level", after="more (--json has all)")
 
 
 # -- pictures
@@ -307,6 +304,14 @@ def edge_information(fitted: FittedNet) -> dict[tuple[int, int], float]:
         alone = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
         found[graph.place(parent), graph.place(child)] = max(float(rel_entr(joint, alone).sum()), 0.0)
     return found
+
+
+def edge_rows(graph: Graph, nats: Mapping[tuple[int, int], float], digits: int = 4) -> list[tuple[str, str, str]]:
+    """Return the two nodes of each edge and their mutual information, the largest first; "-" if it is not known."""
+    places = [(graph.place(a), graph.place(b)) for a, b in graph.edges]
+    ranked = sorted(nats, key=lambda edge: -nats[edge]) + [edge for edge in places if edge not in nats]
+    names = [key_text(name) for name in graph.names]
+    return [(names[a], names[b], format_number(nats.get((a, b)), digits)) for a, b in ranked]
 
 
 # -- rows

@@ -152,10 +152,10 @@ class Page(Struct):
     def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[str] | None = ()) -> None:
         self.blocks.append(make_grid(headings, rows, right))
 
-    def rest(self, n: int, one: str, many: str = "", after: str = "more") -> None:
+    def rest(self, n: int, one: str, many: str = "", after: str = "more", mark: str = "") -> None:
         """Add a line on what is not shown, "and 3 columns more", if there is anything."""
         if n > 0:
-            self.line(f"and {format_count(n, one, many)} {after}")
+            self.line(f"and {format_count(n, one, many)}{mark} {after}")
 
     def picture(self, title: str, chart: Chart, numbers: Grid, reading: str = "", small: bool = False) -> None:
         self.blocks.append(Picture(printable(title), chart, numbers, printable(reading), small))

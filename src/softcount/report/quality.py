@@ -132,8 +132,7 @@ def add_columns(
         why = spec.why if redaction.shows_cells else "-"
         lines.append((key_text(spec.key), role, why, share, *(describe(spec) for describe in more.values())))
     page.grid(("column", "kind", "why", "missing", *more), lines, right=("missing",))
-    if len(schema.fields) > len(lines):
-        page.line(f"and {format_count(len(schema.fields) - len(lines), 'column')} more (--json has all)")
+    page.rest(len(schema.fields) - len(lines), "column", after="more (--json has all)")
 
 
 def _missing_share(key: Key, missing: Missing, n_rows: float) -> str:
