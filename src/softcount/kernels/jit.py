@@ -78,3 +78,8 @@ def overload(plain: Callable[..., Any]) -> Callable[[Kernel], Kernel]:
 def register_jitable(plain: Kernel) -> Kernel:
     """Make a function callable from kernels; it is compiled into each of them."""
     return cast(Kernel, extending.register_jitable(plain))
+
+
+def inlined(plain: Kernel) -> Kernel:
+    """Make a short function callable from kernels; LLVM inlines every call, where it might pass registers in memory."""
+    return cast(Kernel, extending.register_jitable(forceinline=True)(plain))

@@ -125,6 +125,12 @@ def load(builder: Any, array: Any, index: Any) -> Any:
     return read(builder, builder.gep(array.data, [index]))
 
 
+@instruction(lambda array, index: lanes(checked(array), types.intp))
+def load_one(builder: Any, array: Any, index: Any) -> Any:
+    """Return one number in all lanes. Unlike `fill(array[index])`, it does not test for a negative index."""
+    return spread(builder, builder.load(builder.gep(array.data, [index])))
+
+
 @instruction(lambda array, index, count: lanes(checked(array), types.intp, types.intp))
 def load_part(builder: Any, array: Any, index: Any, count: Any) -> Any:
     return read(builder, builder.gep(array.data, [index]), WIDTH, count)
