@@ -19,7 +19,7 @@ def _of(columns: list[np.ndarray]) -> Ragged:
 
 
 def _columns(counts: Ragged) -> list[np.ndarray]:
-    return [counts.column(j).value for j in range(len(counts.sizes))]
+    return np.split(counts.value, np.cumsum(counts.sizes)[:-1], axis=1)
 
 
 def _padded(column: np.ndarray, groups: int, codes: int) -> np.ndarray:

@@ -6,7 +6,9 @@ million standard deviations from its column's anchor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from softcount.errors import DataError
 
 Index = Any
 ZERO = np.zeros(())
+HI, LO = attrgetter("hi"), attrgetter("lo")
 SPLITTER = 134217729.0  # 2**27 + 1 splits a double into two halves whose products are exact
 
 
@@ -88,13 +91,13 @@ class Twofold:
         return Twofold(self.hi[index], self.lo[index])
 
     def spread(self, axis: int) -> Twofold:
-        return self.map(lambda half: np.expand_dims(half, axis))
+        return self.map(partial(np.expand_dims, axis=axis))
 
     def broadcast(self, shape: tuple[int, ...]) -> Twofold:
-        return self.map(lambda half: np.broadcast_to(half, shape))
+        return self.map(partial(np.broadcast_to, shape=shape))
 
     def take(self, index: np.ndarray, axis: int) -> Twofold:
-        return self.map(lambda half: half.take(index, axis))
+        return self.map(partial(np.take, indices=index, axis=axis))
 
     def over(self, divisor: Twofold) -> Twofold:
         """Divide; a zero divisor gives zero."""
@@ -155,12 +158,12 @@ def _normal(hi: np.ndarray, lo: np.ndarray) -> Twofold:
         return Twofold(total, lo - (total - hi))
 
 
-def stack(parts: list[Twofold], axis: int) -> Twofold:
-    return Twofold(np.stack([p.hi for p in parts], axis), np.stack([p.lo for p in parts], axis))
+def stack(parts: Sequence[Twofold], axis: int) -> Twofold:
+    return Twofold(np.stack(list(map(HI, parts)), axis), np.stack(list(map(LO, parts)), axis))
 
 
-def concatenate(parts: list[Twofold], axis: int) -> Twofold:
-    return Twofold(np.concatenate([p.hi for p in parts], axis), np.concatenate([p.lo for p in parts], axis))
+def concatenate(parts: Sequence[Twofold], axis: int) -> Twofold:
+    return Twofold(np.concatenate(list(map(HI, parts)), axis), np.concatenate(list(map(LO, parts)), axis))
 
 
 # Counts by name.
@@ -200,7 +203,7 @@ class Counts(Struct, frozen=True, eq=False):
 
     def __getitem__(self, name: Hashable) -> np.ndarray:
         """Return one array. The name "(groups)" selects the counts of the groups, unless a column has that name."""
-        own = ROOT if name == str(ROOT) and name not in self.arrays else name
+        own = ROOT if name == "(groups)" and name not in self.arrays else name
         return self.arrays[own].value
 
     def __contains__(self, name: Hashable) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.counts import Twofold, concatenate, two_sum
+from softcount.core.counts import Twofold, concatenate, stack, two_sum
 from softcount.core.special import log_of
 from softcount.kernels import Array
 
@@ -55,7 +55,8 @@ def features_of(rows: Array, units: Array) -> Array:
 
 
 def blocks_of(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
-    return (slice(start, start + size) for start in range(0, rows, size))
+    for start in range(0, rows, size):
+        yield slice(start, start + size)
 
 
 def expect_products(rows: Array, weights: Array | None, units: Array, eta: Array) -> tuple[Array, Array, float]:
@@ -385,14 +386,14 @@ def _total(values: Array) -> Twofold:
 
 def _anchor(sums: Twofold, centres: Array, anchors: Array, scales: Array) -> Sums:
     """Move sums from each group's centre to the anchors of the columns: d = t + shift."""
-    count, total, square = (sums[:, k] for k in range(3))
+    count, total, square = sums[:, 0], sums[:, 1], sums[:, 2]
     step, rest = two_sum(centres, -anchors)
     shift = Twofold(step * scales, rest * scales)
     with np.errstate(all="ignore"):
         moved = total + count * shift
         square = square + shift * (total + moved)
-    stats = (count, moved, square)
-    return np.stack([stat.hi for stat in stats], axis=2), np.stack([stat.lo for stat in stats], axis=2)
+    found = stack([count, moved, square], axis=2)
+    return found.hi, found.lo
 
 
 def score_reals(reals: Array, means: Array, inverse_sds: Array, constants: Array, out: Array) -> None:

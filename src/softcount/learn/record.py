@@ -284,7 +284,7 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
         total += family.completed(own, params[node.key]) - 0.5 * left * log(max(counts.rows, 1.0))
     free = [place for place in range(len(bundle.nodes)) if place not in held]
     if free:
-        rest = Bundle(tuple(bundle.nodes[place] for place in free), bundle.alone)
+        rest = Bundle.of([bundle.nodes[place] for place in free])
         hyper = Imagined(imagined.hypers, imagined.how).of(rest)
         total += family.evidence(stats[:, np.array(free)], family.proper(hyper))
     return total

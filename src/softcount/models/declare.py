@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -92,7 +93,7 @@ class Declared(Struct, frozen=True):
     @property
     def needs_levels(self) -> bool:
         """Whether the categories of a column must be settled before rows are counted."""
-        return any(family.facts.needs_levels or family.facts.counts_points for family in self._declared_families)
+        return any([x.facts.needs_levels or x.facts.counts_points for x in self._declared_families])
 
     @property
     def _declared_families(self) -> list[Family]:
@@ -120,8 +121,12 @@ class Declared(Struct, frozen=True):
 
     def settle(self, table: Table, classes: Sequence[Any] | None) -> Settled:
         """Return categories and classes of a table in their final order; given classes are already coded in it."""
-        families = {spec.key: self.families.get(spec.key) or self.everything for spec in table.schema.used}
-        return table.settle([key for key, family in families.items() if family and family.facts.two_levels], classes)
+        two_levels = []
+        for spec in table.schema.used:
+            family = self.families.get(spec.key) or self.everything
+            if family is not None and family.facts.two_levels:
+                two_levels.append(spec.key)
+        return table.settle(two_levels, classes)
 
     @property
     def blocks(self) -> dict[tuple[Key, ...], Family]:
@@ -224,8 +229,7 @@ def nodes_of(
         key = tuple(spec.key for spec in schema.used)
         return (_block_node(key, fit_to_key(declared.everything, key), schema, groups, floor),)
     blocks = declared.blocks
-    taken = {column for block in blocks for column in block}
-    nodes = []
+    taken, nodes = set(chain(*blocks)), []
     for spec in schema.used:
         if spec.key not in taken:
             own = declared.families.get(spec.key) or declared.everything or _default_family(spec)
@@ -252,19 +256,22 @@ def _block_node(key: tuple[Key, ...], family: Family, schema: Schema, groups: in
 
 def priors_of(prior: Any, leaves: Iterable[Node], default: Any) -> dict[Key, Any]:
     """Return the prior of each leaf: from a mapping by column, or one prior for all."""
-    leaves = list(leaves)
+    keys = [leaf.key for leaf in leaves]
     if not isinstance(prior, Mapping):
-        return {leaf.key: prior for leaf in leaves}
-    unknown = [key for key in prior if key not in {leaf.key for leaf in leaves}]
+        return dict.fromkeys(keys, prior)
+    unknown = [key for key in prior if key not in keys]
     if unknown:
         raise DataError(f"prior names {unknown[0]!r}, which is not a column of the model.")
-    return {leaf.key: prior.get(leaf.key, default) for leaf in leaves}
+    return {key: prior.get(key, default) for key in keys}
 
 
 def auto_priors(priors: Mapping[Key, Any], leaves: Iterable[Node], counts: Counts) -> dict[Key, float]:
     """Choose the prior with the largest marginal likelihood for each leaf whose prior is "auto"."""
-    auto = [leaf for leaf in leaves if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto"]
-    return {leaf.key: best_evidence(leaf, counts.arrays[leaf.key]) for leaf in auto}
+    found = {}
+    for leaf in leaves:
+        if isinstance(priors[leaf.key], str) and priors[leaf.key] == "auto":
+            found[leaf.key] = best_evidence(leaf, counts.arrays[leaf.key])
+    return found
 
 
 # -- networks: columns, hidden nodes and discretised numbers as nodes

@@ -64,26 +64,17 @@ class Bundle(Struct, frozen=True, eq=False):
 
     nodes: tuple[Node, ...]
     alone: bool
+    keys: list[Key]
+    name: Name
+    family: Family
+    groups: int
+    width: int
 
-    @property
-    def name(self) -> Name:
-        return self.nodes[0].key
-
-    @property
-    def family(self) -> Family:
-        return self.nodes[0].family
-
-    @property
-    def groups(self) -> int:
-        return self.nodes[0].setting.groups
-
-    @property
-    def keys(self) -> list[Key]:
-        return [node.key for node in self.nodes]
-
-    @property
-    def width(self) -> int:
-        return self.family.width(self.nodes[0].setting)
+    @classmethod
+    def of(cls, nodes: Sequence[Node]) -> Bundle:
+        family, setting = nodes[0].family, nodes[0].setting
+        keys = [node.key for node in nodes]
+        return cls(tuple(nodes), family.facts.alone, keys, keys[0], family, setting.groups, family.width(setting))
 
     def together(self, parts: list[Own], names: Iterable[str] | None = None) -> Own:
         names = list(parts[0] if names is None else names)
@@ -141,10 +132,10 @@ class Imagined(Struct, frozen=True, eq=False, dict=True):
         if bundle.alone:
             return self.hypers[bundle.name]
         if bundle.name not in self._stacked:
-            hypers, found = [self.hypers[key] for key in bundle.keys], {}
-            for name in hypers[0]:
+            found = {}
+            for name in self.hypers[bundle.name]:
                 # The axis of the columns is second to last for vectors per category, last for numbers.
-                parts = np.broadcast_arrays(*(hyper[name] for hyper in hypers))
+                parts = np.broadcast_arrays(*[self.hypers[key][name] for key in bundle.keys])
                 found[name] = np.stack(parts, axis=-2 if parts[0].ndim else -1)
             self._stacked[bundle.name] = found
         return self._stacked[bundle.name]
@@ -161,6 +152,10 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(node.key for node in self.nodes)
 
     @cached_property
     def _by_key(self) -> dict[Key, Node]:
@@ -189,17 +184,16 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
             alone = node.key if own else None
             size = node.family.width(node.setting), node.setting.groups
             alike.setdefault((node.family, size, alone), []).append(node)
-        return tuple(Bundle(tuple(nodes), nodes[0].family.facts.alone) for nodes in alike.values())
+        return tuple(map(Bundle.of, alike.values()))
 
     @cached_property
     def places(self) -> dict[Key, tuple[Name, int | None]]:
         """Bundle of each node, and its position there."""
-        found = {
-            node.key: (bundle.name, None if bundle.alone else place)
-            for bundle in self.bundles
-            for place, node in enumerate(bundle.nodes)
-        }
-        return {node.key: found[node.key] for node in self.nodes}
+        found: dict[Key, Any] = dict.fromkeys(self.keys)
+        for bundle in self.bundles:
+            for place, key in enumerate(bundle.keys):
+                found[key] = bundle.name, None if bundle.alone else place
+        return found
 
     # -- bundling and separating
 
@@ -247,25 +241,24 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 alike.setdefault((prior if plain and not bundle.alone else node.key), []).append(node)
             for nodes in alike.values():
                 found |= _hypers_of(nodes, priors[nodes[0].key], counts.arrays)
-        return {node.key: found[node.key] for node in self.nodes}
+        return {key: found[key] for key in self.keys}
 
     # -- counts and parameters, by bundle
 
     def estimate(self, counts: Counts, imagined: Imagined) -> Params:
-        return Params(
-            {x.name: self._estimate_bundle(x, counts.arrays[x.name], imagined) for x in self.bundles}, self.places
-        )
+        bundles = {x.name: self._estimate_bundle(x, counts.arrays[x.name], imagined) for x in self.bundles}
+        return Params(bundles, self.places)
 
     def _estimate_bundle(self, bundle: Bundle, stats: Twofold, imagined: Imagined) -> Own:
         """Estimate the parameters of a bundle. An error names the column that cannot be estimated."""
         hyper, how = imagined.of(bundle), imagined.how_of(bundle)
         try:
-            if not any(key in imagined.fixed for key in bundle.keys):
+            if imagined.fixed.keys().isdisjoint(bundle.keys):
                 return bundle.family.estimate(stats, hyper, how)
             return self._estimate_partly_fixed(bundle, stats, imagined)
         except DataError as error:
             for place, key in enumerate(bundle.keys if len(bundle.nodes) > 1 else ()):
-                alone = Bundle((bundle.nodes[place],), bundle.alone)
+                alone = Bundle.of(bundle.nodes[place : place + 1])
                 own = Imagined({key: imagined.hypers[key]}, imagined.how, imagined.hows, imagined.fixed)
                 self._estimate_bundle(alone, stats[:, place : place + 1], own)
             raise error if bundle.name == ROOT else DataError(f"column {bundle.name!r}, {error}") from None
@@ -349,16 +342,17 @@ def _hypers_of(nodes: list[Node], prior: Any, stats: Mapping[Hashable, Twofold])
     if len(nodes) == 1:
         own = stats[nodes[0].key]
         return {nodes[0].key: node_hyper(nodes[0], prior, own.spread(0) if nodes[0].key == ROOT else own)}
-    anchor, scale = (np.concatenate([getattr(x.setting, name) for x in nodes]) for name in ("anchor", "scale"))
-    floor = np.array([x.setting.floor for x in nodes])
-    setting = replace(nodes[0].setting, keys=tuple(x.key for x in nodes), anchor=anchor, scale=scale, floor=floor)
-    hyper = nodes[0].family.hyper(prior, stack([stats[x.key] for x in nodes], axis=1), setting)
-    if per_level(nodes[0].family):
-        return {x.key: hyper for x in nodes}
-    each = [
-        [value[j, ...] for j in range(len(nodes))] if value.ndim else [value] * len(nodes) for value in hyper.values()
-    ]
-    return {x.key: dict(zip(hyper, own, strict=True)) for x, own in zip(nodes, zip(*each, strict=True), strict=True)}
+    keys, anchors, scales, floors, counted = zip(
+        *[(x.key, x.setting.anchor, x.setting.scale, x.setting.floor, stats[x.key]) for x in nodes], strict=True
+    )
+    anchor, scale, floor = np.concatenate(anchors), np.concatenate(scales), np.array(floors)
+    setting = replace(nodes[0].setting, keys=keys, anchor=anchor, scale=scale, floor=floor)
+    hyper = nodes[0].family.hyper(prior, stack(counted, axis=1), setting)
+    found = dict.fromkeys(keys, hyper)
+    if not per_level(nodes[0].family):
+        for place, key in enumerate(keys):
+            found[key] = {name: value[place, ...] if value.ndim else value for name, value in hyper.items()}
+    return found
 
 
 def per_level(family: Family) -> bool:

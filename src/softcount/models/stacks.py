@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -45,10 +45,6 @@ class Ragged(Twofold):
     def starts(self) -> np.ndarray:
         return starts_of(self.sizes)
 
-    def column(self, j: int) -> Twofold:
-        start = sum(self.sizes[:j])
-        return self[:, start : start + self.sizes[j]]
-
     def joined(self, other: Ragged) -> Ragged:
         groups = max(self.shape[0], other.shape[0])
         sizes = self.sizes
@@ -65,7 +61,7 @@ class Ragged(Twofold):
         hi[: self.shape[0], own], lo[: self.shape[0], own] = self.hi, self.lo
         return Twofold(hi, lo)
 
-    def recoded(self, moves: list[np.ndarray | None]) -> Ragged:
+    def recoded(self, moves: Sequence[np.ndarray | None]) -> Ragged:
         tops = [0 if move is None else int(move.max(initial=0)) + 1 for move in moves]
         sizes = tuple(map(max, self.sizes, tops))
         hi, lo = np.zeros((2, self.shape[0], sum(sizes)))
@@ -278,11 +274,9 @@ class Stack(Struct, frozen=True, eq=False):
         return {self.bundles[0].name: np.swapaxes(apart, 1, 2)}
 
     def positions(self) -> Iterable[tuple[Bundle, Any]]:
-        order = {node.key: place for place, node in enumerate(self.nodes)}
+        order = [node.key for node in self.nodes]
         for bundle in self.bundles:
-            columns = [order[key] for key in bundle.keys]
-            whole = columns == list(range(len(self.nodes)))
-            yield bundle, slice(None) if whole else np.array(columns)
+            yield bundle, slice(None) if bundle.keys == order else np.array(list(map(order.index, bundle.keys)))
 
 
 def wanted(stored: np.ndarray, places: tuple[ColumnPlace, ...]) -> np.ndarray:
@@ -301,7 +295,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
 
     @cached_property
     def units(self) -> np.ndarray:
-        return np.array([[float(getattr(x.setting, name)[0]) for x in self.nodes] for name in ("anchor", "scale")])
+        return np.array([(x.setting.anchor[0], x.setting.scale[0]) for x in self.nodes], dtype=np.float64).T.copy()
 
     def prepare(self, chunk: Chunk) -> np.ndarray:
         values = wanted(chunk.reals, self.places)
@@ -312,7 +306,7 @@ class Reals(Stack, frozen=True, eq=False, dict=True):
                 values[:, j] = np.log(values[:, j])
         return values
 
-    @property
+    @cached_property
     def _log_columns(self) -> list[int]:
         return [j for j, node in enumerate(self.nodes) if node.family.facts.kind.logged]
 

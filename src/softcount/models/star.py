@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from threading import local
 from typing import Annotated, Any, ClassVar, Self
 
@@ -96,18 +97,31 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
     one_class: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        leaves = tuple(leaf.with_groups(self.groups) for leaf in self.leaves)
-        force_setattr(self, "leaves", leaves)
+        force_setattr(self, "leaves", tuple([leaf.with_groups(self.groups) for leaf in self.leaves]))
 
     @cached_property
     def nodes(self) -> Nodes:  # type: ignore[override]
-        wide = frozenset(key for key, place in self.schema.places.items() if place.store == "wide")
+        wide = frozenset([key for key, place in self.schema.places.items() if place.store == "wide"])
         root = Node(ROOT, (), Categorical(), Setting(keys=("class",), levels=tuple(range(self.groups))))
         return Nodes((root, *self.leaves), wide)
 
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
-        return tuple(stacks_of(self.nodes, self.schema, self.kernels))
+        """Put every leaf on the stack of its family; wide codes, blocks and other families each get a stack."""
+        shared: dict[str, list[Bundle]] = {kind: [] for kind in SHARED}
+        alone: list[Bundle] = []
+        for bundle in self.nodes.bundles[1:]:
+            kind = kind_of(bundle)
+            wide = kind == "codes" and self.schema.places[bundle.name].store == "wide"
+            (shared[kind] if kind in SHARED and not wide else alone).append(bundle)
+        found = []
+        for kind, bundles in shared.items():
+            if bundles:
+                keys = set(chain(*[bundle.keys for bundle in bundles]))
+                own = tuple([leaf for leaf in self.leaves if leaf.key in keys])
+                places = tuple([self.schema.places[leaf.key] for leaf in own])
+                found.append(STACKS[kind](kind, own, tuple(bundles), places, self.kernels))
+        return (*found, *[stack_apart(bundle, self.schema, self.kernels) for bundle in alone])
 
     @cached_property
     def stacked(self) -> Mapping[Key, tuple[Stack, int]]:
@@ -144,7 +158,7 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         coded = arrays.get("codes") if ready.weights is None else None
         # Every row has one code in a column, if only that of a missing cell, so the classes are counted already.
         if isinstance(coded, Ragged):
-            sizes = coded.column(0).hi.sum(axis=-1)
+            sizes = coded.hi[:, : coded.sizes[0]].sum(axis=-1)
         else:
             sizes = self.kernels.count_labels(ready.labels, ready.weights, groups)
         arrays[ROOT] = Twofold.of(sizes)
@@ -163,9 +177,11 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
     def in_order(self, counts: Counts, settled: Settled, groups: int) -> Counts:
         """Reorder counts made while categories and classes were still being discovered."""
         order = settled.label_remap if settled.label_remap is not None else np.arange(groups)
-        arrays = {stack.name: stack.recoded(counts.arrays[stack.name], settled.remap) for stack in self.stacks}
-        both = {ROOT: counts.arrays[ROOT], **arrays}
-        return replace(counts, arrays={name: rearrange_groups(array, order, groups) for name, array in both.items()})
+        arrays: dict[Hashable, Twofold] = {ROOT: rearrange_groups(counts.arrays[ROOT], order, groups)}
+        for stack in self.stacks:
+            recoded = stack.recoded(counts.arrays[stack.name], settled.remap)
+            arrays[stack.name] = rearrange_groups(recoded, order, groups)
+        return replace(counts, arrays=arrays)
 
     def gathered(self, counts: Counts) -> Counts:
         arrays: dict[Hashable, Twofold] = {ROOT: counts.arrays[ROOT].spread(0).spread(0)}
@@ -339,37 +355,14 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
         return cls(schema, nodes, filed.groups, Kernels(filed.cells), filed.unknown_weight)
 
 
-def stacks_of(nodes: Nodes, schema: Schema, kernels: Kernels) -> Iterable[Stack]:
-    """Put every leaf on the stack of its family; wide codes, blocks and other families each get a stack."""
-    shared: dict[str, list[Bundle]] = {kind: [] for kind in SHARED}
-    order = {node.key: place for place, node in enumerate(nodes)}
-    alone = []
-    for bundle in nodes.bundles:
-        if bundle.name == ROOT:
-            continue
-        kind = _kind(bundle)
-        wide = kind == "codes" and schema.places[bundle.name].store == "wide"
-        if kind in SHARED and not wide:
-            shared[kind].append(bundle)
-        else:
-            alone.append(bundle)
-    for kind, bundles in shared.items():
-        if bundles:
-            own = sorted((node for bundle in bundles for node in bundle.nodes), key=lambda node: order[node.key])
-            places = tuple(schema.places[node.key] for node in own)
-            yield STACKS[kind](kind, tuple(own), tuple(bundles), places, kernels)
-    for bundle in alone:
-        yield stack_apart(bundle, schema, kernels)
-
-
 def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
-    kind = _kind(bundle)
+    kind = kind_of(bundle)
     columns = [column for node in bundle.nodes for column in node.columns]
     places = tuple(schema.places[column] for column in columns) or (ColumnPlace("bags", 0),)
     return STACKS[kind]((kind, bundle.name), bundle.nodes, (bundle,), places, kernels)
 
 
-def _kind(bundle: Bundle) -> str:
+def kind_of(bundle: Bundle) -> str:
     """Return the stack of a bundle: a table that is one sparse block is a bag, whatever its family."""
     return bundle.family.facts.stack if bundle.nodes[0].columns else "bag"
 
