@@ -13,7 +13,7 @@ from scipy.stats import norm, poisson
 import softcount as sc
 from explored_models import STARS
 from softcount.core import formulas as fm
-from softcount.explore.numbers import answer_edges, log_shares
+from softcount.explore.classes import answer_edges, log_shares
 from softcount.families import Setting
 from softcount.fitted.answers import Answer
 

@@ -17,8 +17,15 @@ from networks.drawn_networks import HOSTILE, drawn_network
 from softcount.files.bif import read_network
 from softcount.networks.network import Graph
 from softcount.pictures.text import cell_width
-from softcount.report.graph import DRAWN_NODES, NetworkPicture, graph_dot, graph_lines
-from softcount.report.graph_layout import GraphLayout, lay_out, place_apart
+from softcount.report.graph import (
+    DRAWN_NODES,
+    GraphLayout,
+    NetworkPicture,
+    graph_dot,
+    graph_lines,
+    lay_out,
+    place_apart,
+)
 
 ASIA = Graph.of(
     [

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcount.errors import DataError, ResourceError
-from softcount.explore.classes import level_document, note_left_out
-from softcount.explore.numbers import number_document, pack
+from softcount.explore.classes import level_document, note_left_out, number_document, pack
 from softcount.fitted.answers import labels_in
 from softcount.fitted.network import FittedNet
 from softcount.models.nodes import Node
