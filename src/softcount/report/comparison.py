@@ -35,7 +35,16 @@ def comparison_page(found: Any, target: str, plot: str | None = None) -> Page:
         page.line(f"not tried: {name} ({why})")
     page.line(*found.notes)
     if found.curves is not None:
-        _add_curves(page, found.curves)
+        places = range(max(0, len(found.curves.sizes) - PAGE_SIZES), len(found.curves.sizes))
+        sizes = [f"{found.curves.sizes[place]:,}" for place in places]
+        page.heading("Log-loss by rows learned from")
+        page.line(found.curves.words, "")
+        page.line(*lettered_curves(found.curves.log_loss[:, places.start :], sizes, found.curves.ends), "")
+        table = [
+            (LETTERS[line], name, *(format_number(float(found.curves.log_loss[line, place]), 3) for place in places))
+            for line, name in enumerate(found.curves.names)
+        ]
+        page.grid(("", "model", *sizes), table, right=sizes)
     if plot is not None:
         page.line(f"picture: {plot}")
     return page
@@ -53,20 +62,6 @@ def _cells(found: Any, scores: Any) -> tuple[str, ...]:
         f"{figures.brier:.4f}", f"{figures.auc:.4f}", f"{figures.calibration_error:.3f}",
         format_number(scores.seconds, 3), size,
     )  # fmt: skip
-
-
-def _add_curves(page: Page, curves: Any) -> None:
-    """Add log-loss by training rows: in words, drawn with a letter for each classifier, and as a table."""
-    places = range(max(0, len(curves.sizes) - PAGE_SIZES), len(curves.sizes))
-    sizes = [f"{curves.sizes[place]:,}" for place in places]
-    page.heading("Log-loss by rows learned from")
-    page.line(curves.words, "")
-    page.line(*lettered_curves(curves.log_loss[:, places.start :], sizes, curves.ends), "")
-    rows = [
-        (LETTERS[line], name, *(format_number(float(curves.log_loss[line, place]), 3) for place in places))
-        for line, name in enumerate(curves.names)
-    ]
-    page.grid(("", "model", *sizes), rows, right=sizes)
 
 
 def comparison_record(found: Any, target: str) -> dict[str, Any]:

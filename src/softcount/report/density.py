@@ -61,7 +61,17 @@ def density_page(report: DensityReport, plot: str | None = None) -> Page:
     _add_drawing(page, report)
     page.heading("Ranked by held-out log-likelihood" if report.compare else "Held-out log-likelihood, in nats per row")
     if report.compare:
-        _add_ranking(page, ranking)
+        headings = ("density", "nats per row", "behind", "±", "what it is")
+        rows = []
+        for density in ranking.densities:
+            words = next(iter(density.fits.values())).description if len(density.fits) == 1 else ""
+            behind = ("", "") if density is ranking.best else map(_format_nats, (density.behind, density.error))
+            rows.append((density.name, _format_nats(density.log_likelihood), *behind, shorten(words, WIDTH - 46)))
+        page.grid(headings, rows, right=headings[1:4])
+        for density in ranking.densities:
+            if density.impossible:
+                values = format_count(density.impossible, "held-out value")
+                page.line(f"{density.name} has density 0 at {values}")
     else:
         first = f"{ranking.best.name} {_format_nats(ranking.best.log_likelihood)}"
         rest = [f"{density.name} {_format_nats(density.behind)}" for density in ranking.densities[1:]]
@@ -105,20 +115,6 @@ def _add_drawing(page: Page, report: DensityReport) -> None:
     if len(lines) > DRAWN_GROUPS:
         page.line(f"and {len(lines) - DRAWN_GROUPS} more")
     page.line(*(" " * (NAME_LIMIT + 1) + line for line in text.axis(low, high, ACROSS)), "")
-
-
-def _add_ranking(page: Page, ranking: DensityRanking) -> None:
-    headings = ("density", "nats per row", "behind", "±", "what it is")
-    rows = []
-    for density in ranking.densities:
-        words = next(iter(density.fits.values())).description if len(density.fits) == 1 else ""
-        behind = ("", "") if density is ranking.best else (_format_nats(density.behind), _format_nats(density.error))
-        rows.append((density.name, _format_nats(density.log_likelihood), *behind, shorten(words, WIDTH - 46)))
-    page.grid(headings, rows, right=headings[1:4])
-    for density in ranking.densities:
-        if density.impossible:
-            values = format_count(density.impossible, "held-out value")
-            page.line(f"{density.name} has density 0 at {values}")
 
 
 def _format_nats(value: float) -> str:

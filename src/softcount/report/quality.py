@@ -128,15 +128,11 @@ def add_columns(
     lines = []
     for spec in schema.fields[:most]:
         role = str(spec.kind) if spec.used else "left out" if spec.declared else f"{spec.kind} (left out)"
-        share = _missing_share(spec.key, missing, n_rows)
+        share = format_share(float(missing[spec.key]) / n_rows) if spec.key in missing and n_rows > 0 else "-"
         why = spec.why if redaction.shows_cells else "-"
         lines.append((key_text(spec.key), role, why, share, *(describe(spec) for describe in more.values())))
     page.grid(("column", "kind", "why", "missing", *more), lines, right=("missing",))
     page.rest(len(schema.fields) - len(lines), "column", after="more (--json has all)")
-
-
-def _missing_share(key: Key, missing: Missing, n_rows: float) -> str:
-    return format_share(float(missing[key]) / n_rows) if key in missing and n_rows > 0 else "-"
 
 
 def add_missing(page: Page, fitted: Learned) -> None:
