@@ -163,9 +163,10 @@ def _add_classes(page: Page, fit: FitOutcome, lines: int) -> None:
         _add_found_classes(page, fitted, names)
     elif not classes.is_only_text(fitted):
         _add_columns(page, fitted, names, lines - lines_of(page.blocks) - COLUMNS_FRAME)
-    texts = Page()
-    words.add_words(texts, View(fitted, names), brief=True)
-    page.blocks += [_cut(block, SHOWN_CLASSES) for block in texts.blocks[: 2 * SHOWN_WORDS]]
+    if fitted.schema.texts:
+        texts = Page()
+        words.add_words(texts, View(fitted, names), brief=True)
+        page.blocks += [_cut(block, SHOWN_CLASSES) for block in texts.blocks[: 2 * SHOWN_WORDS]]
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist(), SHOWN_BELIEFS)
 
