@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from html import escape
 from math import ceil, sqrt
@@ -316,7 +316,7 @@ def save_maps(maps: Any, path: Any, centre: float | None = None, title: str = ""
     if not named:
         raise DataError("there is no map to draw.")
     flat = {name: _flatten(name, values) for name, values in named.items()}
-    scale = MapScale.of(list(flat.values()), centre)
+    scale = MapScale.of(flat.values(), centre)
     drawn = {}
     for name, values in flat.items():
         each = max(1, SIZE // min(values.shape), round(SIZE / max(values.shape)))
@@ -356,7 +356,7 @@ class MapScale(Struct, frozen=True):
     both_ways: bool
 
     @classmethod
-    def of(cls, maps: list[np.ndarray], centre: float | None) -> MapScale:
+    def of(cls, maps: Iterable[np.ndarray], centre: float | None) -> MapScale:
         values = np.concatenate([part[np.isfinite(part)] for part in maps])
         if not len(values):
             raise DataError("no place of any map has a value.")
@@ -370,14 +370,13 @@ class MapScale(Struct, frozen=True):
 
     def colours(self, values: np.ndarray) -> np.ndarray:
         """(... x 3) bytes."""
-        table = BOTH_WAYS if self.both_ways else RISING
-        span = self.high - self.low
-        middle = 0.5 if self.both_ways else 0.0
-        with np.errstate(invalid="ignore"):
-            at = (values - self.low) / span if span > 0 else np.where(np.isfinite(values), middle, values)
+        table, span = BOTH_WAYS if self.both_ways else RISING, self.high - self.low
+        there = np.isfinite(values)
+        at = np.full(values.shape, 0.5 if self.both_ways else 0.0)
+        if span > 0:
+            at[there] = (values[there] - self.low) / span
         stops = np.linspace(0.0, 1.0, len(table))
-        safe = np.where(np.isfinite(at), at, 0.0)
-        found = np.stack([np.interp(safe, stops, channel) for channel in table.T], axis=-1)
+        found = np.stack([np.interp(at, stops, channel) for channel in table.T], axis=-1)
         found[np.isnan(values)] = NOTHING
         found[np.isinf(values)] = 255
         return found.round().astype(np.uint8)

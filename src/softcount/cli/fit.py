@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -540,22 +540,21 @@ def interruptible() -> Iterator[None]:
     main = threading.current_thread() is threading.main_thread()
     numbers = [one for one in signal.valid_signals() if main and signal.getsignal(one) is signal.default_int_handler]
 
+    def handle_by(handler: Callable[[int, Any], Any]) -> None:
+        for number in numbers:
+            signal.signal(number, handler)
+
     def interrupt(number: int, frame: Any) -> None:
-        _handle_signals(numbers, stop)
+        handle_by(stop)
         raise KeyboardInterrupt
 
     def stop(number: int, frame: Any) -> None:
         outputs.print_message("error: interrupted twice; nothing was saved")
         raise SystemExit(outputs.INTERRUPTED)
 
-    _handle_signals(numbers, interrupt)
+    handle_by(interrupt)
     try:
         with end_on_interrupt(False):
             yield
     finally:
-        _handle_signals(numbers, signal.default_int_handler)
-
-
-def _handle_signals(numbers: Iterable[int], handler: Callable[[int, Any], Any]) -> None:
-    for number in numbers:
-        signal.signal(number, handler)
+        handle_by(signal.default_int_handler)

@@ -36,7 +36,7 @@ STANDARD = "-"
 as_json = lazy_function("softcount.report.page", "as_json")
 show_page = lazy_function("softcount.report.page", "show_page")
 write_csv = lazy_function("softcount.report.answers", "write_csv")
-write_parquet = lazy_function("softcount.report.answers", "write_parquet")
+write_parquet = lazy_function("pyarrow.parquet", "write_table")
 atomic_writer = lazy_function("softcount.files", "atomic_writer")
 check_writable = lazy_function("softcount.files", "check_writable")
 

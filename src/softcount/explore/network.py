@@ -6,7 +6,7 @@ depends on the state before it, and what a step shows on its own state. Steps th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,18 +63,18 @@ GRAPH_NODES = 80
 NODE_HEIGHT = 40.0
 
 
-def _node_width(name: str, levels: Iterable[object]) -> float:
-    """Return the width that holds the name, and the longest category with its probability if it is not too long."""
-    longest = max((cell_width(str(level)) for level in levels), default=0)
-    return min(max(124.0, 8.0 * cell_width(name) + 20, 7.0 * (longest + 9) + 14), 210.0)
-
-
 def _graph(model: FittedNet, names: Mapping[Key, str]) -> Document | None:
     """Place the nodes by name, and the edges as points from parent to child."""
     graph = model.net.graph
     if len(graph.names) > GRAPH_NODES or not graph.edges:
         return None
-    sizes = [(_node_width(names[name], model.levels.get(name, ())), NODE_HEIGHT) for name in graph.names]
+    sizes = []
+    for (
+        key
+    ) in graph.names:  # room for the name, and for the longest category with its probability if it is not too long
+        longest = max((cell_width(str(level)) for level in model.levels.get(key, ())), default=0)
+        width = min(max(124.0, 8.0 * cell_width(names[key]) + 20, 7.0 * (longest + 9) + 14), 210.0)
+        sizes.append((width, NODE_HEIGHT))
     placed = place_network(graph, sizes)
     nodes = [
         {"name": names[name], "x": round(x), "y": round(y), "width": round(size[0])}

@@ -124,9 +124,8 @@ def shrinking(page: ExplorePage) -> Iterator[ExplorePage]:
     smaller, names = keep_categories(document, most)
     note = f"{short} leaves out the ensemble, so naive Bayes answers; `predict` may differ."
     note += f" It has the {most} most frequent categories of {format_list(names)}." if names else ""
-    yield replace(
-        page, rows=None, document=smaller | {"ensemble": None, "asks": True, "notes": [note, *document["notes"]]}
-    )
+    smaller |= {"ensemble": None, "asks": True, "notes": [note, *document["notes"]]}
+    yield replace(page, rows=None, document=smaller)
 
 
 def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: str = "") -> ExplorePage:
@@ -142,12 +141,22 @@ def make_explorer(model: Any, name: str = "model.sc", rows: Any = None, note: st
     document = describe(model, summary)
     if note:
         document |= {"notes": [note, *document["notes"]], "elsewhere": False}
-    held = None if rows is None or list_rows is None else _hold_rows(*list_rows(model, rows))
+    held = None
+    if rows is not None and list_rows is not None:
+        names, found = list_rows(model, rows)
+        if not found:
+            raise DataError("the table has no rows, so there is none to load. Leave it out.")
+        held = {"names": list(names.values()), "cells": [[_plain(row.get(key)) for key in names] for row in found]}
     # A frame in Python has no name; the file of the model often has that of the table.
     kind, title = document.pop("model"), "" if name == "model.sc" else Path(name).stem
     if list_rows is not None:
         title = subject_of(model, title)
-    document |= {"facts": [*document.pop("facts", []), *_facts(model, name)]}
+    tried = model.record.evaluation if hasattr(model, "record") else None
+    facts = list_figures(tried, model.counts.rows if hasattr(model, "counts") else 0)
+    if Path(name).is_file():
+        made = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC).date().isoformat()
+        facts.append(Figure("Model of", made, Path(name).name))
+    document |= {"facts": [*document.pop("facts", []), *facts]}
     return ExplorePage(title or kind, document, name, held)
 
 
@@ -176,17 +185,6 @@ def _describe_sequences(model: Any, given: TableSummary | None) -> dict[str, Any
     steps = model.counts_.rows if hasattr(model, "fitted_") else model.counts_.steps
     learned = f", learned from {format_count(steps, 'step')}" if steps > 0 else ""
     return found | {"lead": f"The first {found.pop('steps')} steps of a sequence{learned}", "model": title}
-
-
-def _facts(model: Any, name: str) -> list[Figure]:
-    """Say how good the model is and how old."""
-    tried = model.record.evaluation if hasattr(model, "record") else None
-    rows = model.counts.rows if hasattr(model, "counts") else 0
-    found = list_figures(tried, rows)
-    if Path(name).is_file():
-        made = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC).date().isoformat()
-        found.append(Figure("Model of", made, Path(name).name))
-    return found
 
 
 def page_html(page: ExplorePage, asking: dict[str, str] | None = None) -> str:
@@ -259,13 +257,6 @@ def _first_rows_of_network(model: FittedNet, table: Table) -> tuple[dict[Key, st
     return labels(model.net.graph.names), list(cells_of_rows(model, table, np.arange(FIRST_ROWS)).values())
 
 
-def _hold_rows(names: dict[Key, str], rows: list[dict[Key, Any]]) -> dict[str, Any]:
-    """Return rows as JSON by the names of their columns; an unseen category stays text."""
-    if not rows:
-        raise DataError("the table has no rows, so there is none to load. Leave it out.")
-    return {"names": list(names.values()), "cells": [[_plain(row.get(key)) for key in names] for row in rows]}
-
-
 TABLE_MODELS: dict[type, tuple[Any, Any]] = {
     Fitted: (_describe_classes, _first_rows), FittedNet: (_describe_network, _first_rows_of_network),
 }  # fmt: skip
@@ -273,7 +264,7 @@ TABLE_MODELS: dict[type, tuple[Any, Any]] = {
 
 
 def _plain(cell: Any) -> Any:
-    """Convert a cell to JSON: numbers stay, categories are text."""
+    """Convert a cell to JSON: numbers stay; categories are text, unseen ones too."""
     if cell is None or type(cell) in (str, float):
         return cell
     return float(cell) if isinstance(cell, np.floating) else str(cell)

@@ -6,7 +6,7 @@ Marks stand at values, not at pixels: lines, bars, points, shaded cells, regions
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -238,11 +238,17 @@ class Bars(Mark, frozen=True):
         return (across, along) if self.upright else (along, across)
 
     def draw(self, drawing: Drawing, frame: Frame) -> None:
+        halves = np.broadcast_to(self.thick, len(self.starts)) / 2
+        bars = list(zip(self.places, self.starts, self.ends, halves, strict=True))
         if self.upright:  # one shape takes a third of the bytes
-            drawing.boxes(self._upright_boxes(frame), self.tones[0], self.strength)
+            boxes = []
+            for place, start, end, half in bars:
+                left, (top, foot) = frame.x(place - half), sorted((frame.y(start), frame.y(end)))
+                boxes.append((left, top, frame.x(place + half) - left, foot - top))
+            drawing.boxes(boxes, self.tones[0], self.strength)
             return
-        for k, (place, start, end) in enumerate(zip(self.places, self.starts, self.ends, strict=True)):
-            tone, half = self.tones[k % len(self.tones)], float(np.broadcast_to(self.thick, len(self.starts))[k]) / 2
+        for k, (place, start, end, half) in enumerate(bars):
+            tone = self.tones[k % len(self.tones)]
             top, foot = sorted((frame.y(place - half), frame.y(place + half)))
             a, b = frame.x(start), frame.x(end)
             wide = max(abs(b - a), 1.0) if start != end else 0.0
@@ -257,13 +263,6 @@ class Bars(Mark, frozen=True):
                 right = end >= start
                 at, anchor = (max(a, b) + 5, "start") if right else (min(a, b) - 5, "end")
                 drawing.text(at, middle, self.texts[k], "muted", anchor=anchor, size=SMALL, halo=True)
-
-    def _upright_boxes(self, frame: Frame) -> Iterator[tuple[float, float, float, float]]:
-        halves = np.broadcast_to(self.thick, len(self.starts)) / 2
-        for place, start, end, half in zip(self.places, self.starts, self.ends, halves, strict=True):
-            left, right = frame.x(place - half), frame.x(place + half)
-            top, foot = sorted((frame.y(start), frame.y(end)))
-            yield left, top, right - left, foot - top
 
     def plot(self, ax: Any) -> None:
         lengths = np.asarray(self.ends, float) - np.asarray(self.starts, float)

@@ -271,18 +271,17 @@ def stack(drawings: Sequence[Drawing], description: str, across: int = 1) -> Dra
         for place, each in enumerate(line):
             left = each.width * place
             found.width = max(found.width, left + each.width)
-            found.shapes += [_move(shape, left, top) for shape in each.shapes]
+            for shape in each.shapes:
+                if isinstance(shape, Label):
+                    moved: Any = {"at": (shape.at[0] + left, shape.at[1] + top)}
+                elif isinstance(shape, Boxes):
+                    moved = {"boxes": tuple((x + left, y + top, w, h) for x, y, w, h in shape.boxes)}
+                else:
+                    moved = {"points": tuple((x + left, y + top) for x, y in shape.points)}
+                found.shapes.append(replace(shape, **moved))
         top += max(each.height for each in line)
     found.height = top
     return found
-
-
-def _move(shape: Shape, x: float, y: float) -> Shape:
-    if isinstance(shape, Label):
-        return replace(shape, at=(shape.at[0] + x, shape.at[1] + y))
-    if isinstance(shape, Boxes):
-        return replace(shape, boxes=tuple((a + x, b + y, w, h) for a, b, w, h in shape.boxes))
-    return replace(shape, points=tuple((a + x, b + y) for a, b in shape.points))
 
 
 def new_axes() -> Any:

@@ -16,7 +16,7 @@ from softcount.core.counts import ROOT
 from softcount.fitted.answers import labels_in
 from softcount.fitted.classes import cells
 from softcount.fitted.conditions import describe_given, encode_condition
-from softcount.pictures.text import format_number, format_share
+from softcount.pictures.text import format_list, format_number, format_share
 from softcount.report.page import Page, format_cell, key_text
 from softcount.report.words import format_bar, format_signed
 from softcount.table.cell_forms import is_plain, write_cell
@@ -100,9 +100,9 @@ def query_page(of: Any, given: Mapping[Any, Any], answer: Any) -> Page:
 def _answer_line(key: Any, answer: Any) -> tuple[str, str, str]:
     """Write the likeliest categories of a column, or its mean and the interval of nine in ten numbers."""
     if isinstance(answer, Mapping):
-        ranked = sorted(answer.items(), key=lambda item: -item[1])[:LINE_LEVELS]
-        more = f" and {len(answer) - LINE_LEVELS} more" if len(answer) > LINE_LEVELS else ""
-        return key_text(key), ", ".join(f"{level}: {format_share(p)}" for level, p in ranked) + more, ""
+        ranked = sorted(answer.items(), key=lambda item: -item[1])
+        shares = [f"{level}: {format_share(p)}" for level, p in ranked]
+        return key_text(key), format_list(shares, LINE_LEVELS), ""
     figures = find_figures(answer)
     names = ("mean", "5% quantile", "95% quantile")
     mean, low, high = (_format_figure(answer, name, figures[name]) for name in names)
@@ -188,12 +188,6 @@ def write_csv(table: pa.Table, sink: IO[bytes]) -> None:
     sink.flush()
 
 
-def write_parquet(table: pa.Table, sink: IO[bytes]) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, sink)
-
-
 # -- reasons for predictions
 
 ROW, FILE, CLASS, AGAINST, PRIOR, TOTAL = "(row)", "(file)", "(class)", "(against)", "(prior)", "(total)"
@@ -229,8 +223,8 @@ def reasons_table(
 
 def find_cells(fitted: Fitted, chunk: Chunk) -> dict[str, str]:
     """Return the cells of the first row of a chunk, by column or block of columns, as a person reads them."""
-    held = cells(fitted, chunk)
-    names, parts = labels_in(fitted), {k: value if isinstance(value, tuple) else (value,) for k, value in held.items()}
+    names, held = labels_in(fitted), cells(fitted, chunk).items()
+    parts = {key: value if isinstance(value, tuple) else (value,) for key, value in held}
     return {names[key]: ", ".join(format_cell(part, 6) for part in own) for key, own in parts.items()}
 
 
