@@ -69,9 +69,8 @@ def _graph(model: FittedNet, names: Mapping[Key, str]) -> Document | None:
     if len(graph.names) > GRAPH_NODES or not graph.edges:
         return None
     sizes = []
-    for (
-        key
-    ) in graph.names:  # room for the name, and for the longest category with its probability if it is not too long
+    # Room for the name and, if it is not too long, for the longest category with its probability.
+    for key in graph.names:
         longest = max((cell_width(str(level)) for level in model.levels.get(key, ())), default=0)
         width = min(max(124.0, 8.0 * cell_width(names[key]) + 20, 7.0 * (longest + 9) + 14), 210.0)
         sizes.append((width, NODE_HEIGHT))
