@@ -19,7 +19,8 @@ from softcount.cli.models import open_model
 from softcount.errors import DataWarning
 from softcount.files import archive, read, write
 from softcount.fit import classes
-from softcount.report.classes import GivenRows, model_page, model_record
+from softcount.report.class_pictures import GivenRows
+from softcount.report.classes import model_page, model_record
 from softcount.table import schema
 
 WIDTHS = (60, 240)

@@ -20,7 +20,8 @@ from softcount.evaluate.ranking import find_classes
 from softcount.evaluate.scores import match_names
 from softcount.fitted.classes import sort_rows
 from softcount.fitted.fitted import Fitted
-from softcount.report.classes import GivenRows, model_page, model_record
+from softcount.report.class_pictures import GivenRows
+from softcount.report.classes import model_page, model_record
 from softcount.report.page import Picture, page_blocks
 from softcount.run.local import Threads
 from softcount.run.progress import Tell
@@ -175,7 +176,8 @@ def report(request: Request) -> None:
 
 def report_on(request: Request, redact: bool, tell: Tell) -> Any:
     """The `Report` of a model, and of DATA."""
-    model, rows = models.open_model(request.model, sequences=True, centres=True), None
+    rows: Any = None
+    model = models.open_model(request.model, sequences=True, centres=True)
     if models.is_of_sequences(model):
         refuse_data(request, "a model of sequences")
     elif isinstance(model, models.KMeansModel):

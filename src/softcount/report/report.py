@@ -18,7 +18,8 @@ from softcount.fitted.fitted import Fitted
 from softcount.learn.record import Learned
 from softcount.pictures.inline_html import framed
 from softcount.pictures.text import format_count
-from softcount.report.classes import GivenRows, model_page
+from softcount.report.class_pictures import GivenRows
+from softcount.report.classes import model_page
 from softcount.report.html import render_html
 from softcount.report.kmeans import centres_page
 from softcount.report.network import network_page
