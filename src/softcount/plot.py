@@ -8,7 +8,7 @@ picture as an SVG file.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -90,6 +90,8 @@ table : pyarrow.Table
     Numbers of the picture.
 chart : object
     Description of the picture, which is drawn on matplotlib axes or as SVG.
+finish : callable, default=None
+    Called with the axes after the chart was drawn on them.
 
 Attributes
 ----------
@@ -129,9 +131,10 @@ ARGUMENTS = {
 class Display:
     """A table of numbers, and the chart that draws it."""
 
-    def __init__(self, table: Any, chart: Any) -> None:
+    def __init__(self, table: Any, chart: Any, finish: Callable[[Axes], Any] | None = None) -> None:
         self.table = table
         self.chart = chart
+        self.finish = finish
 
     def __init_subclass__(cls) -> None:
         before, see, after = inspect.cleandoc(cls.__doc__ or "").partition("See Also\n")
@@ -157,6 +160,8 @@ class Display:
         self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         self.chart.plot(self.ax_)
+        if self.finish is not None:
+            self.finish(self.ax_)
         return self
 
     def svg(self) -> str:
@@ -250,14 +255,13 @@ class ExplanationDisplay(Display):
         first, second = (parts.column(place)[row].as_py() for place in (0, 1))
         title = f"Log-odds of {first} against {second}"
         chart = waterfall_chart(names, odds, "(total)", title, "log-odds")
-        return cls(table, replace(chart, title=title)).plot(ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        super().plot(ax)
-        low, high = self.ax_.get_xlim()
-        room = 0.12 * (high - low)  # for the figures at the ends of the bars
-        self.ax_.set_xlim(low - room, high + room)
-        return self
+        def widen(axes: Axes) -> None:
+            low, high = axes.get_xlim()
+            room = 0.12 * (high - low)  # for the figures at the ends of the bars
+            axes.set_xlim(low - room, high + room)
+
+        return cls(table, replace(chart, title=title), widen).plot(ax)
 
 
 class AnomalyDisplay(Display):
@@ -295,12 +299,7 @@ class AnomalyDisplay(Display):
             [f"row {row}" for row in rows], scores, "nats of log-density below the usual", "Rows that fit worst",
             tones=("minus",), texts=texts,
         )  # fmt: skip
-        return cls(table, replace(chart, width=PAGE)).plot(ax)
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        super().plot(ax)
-        self.ax_.margins(x=0.8)
-        return self
+        return cls(table, replace(chart, width=PAGE), lambda axes: axes.margins(x=0.8)).plot(ax)
 
 
 class CharacteristicWordsDisplay(Display):
@@ -770,13 +769,7 @@ class SimplexDisplay(Display):
         x = Axis(ends=(-0.1, 1.1), ticks={0.0: f"all {names[0]}", 1.0: f"all {names[1]}"})
         table = pa.table({str(name): drawn[:, place] for place, name in enumerate(names)})
         chart = _chart(_name_prior(prior), marks, x, Axis(ends=(-0.05, 0.95), ticks={}), height=270.0)
-        return cls(table, chart).plot(ax)
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        super().plot(ax)
-        self.ax_.set_yticks([])
-        self.ax_.set_aspect("equal")
-        return self
+        return cls(table, chart, lambda axes: axes.set(yticks=[], aspect="equal")).plot(ax)
 
 
 class KernelDensityDisplay(Display):

@@ -17,15 +17,8 @@ from networks.drawn_networks import HOSTILE, drawn_network
 from softcount.files.bif import read_network
 from softcount.networks.network import Graph
 from softcount.pictures.text import cell_width
-from softcount.report.graph import (
-    DRAWN_NODES,
-    GraphLayout,
-    NetworkPicture,
-    graph_dot,
-    graph_lines,
-    lay_out,
-    place_apart,
-)
+from softcount.report import graph as graphs
+from softcount.report.graph import NetworkPicture, graph_dot, graph_lines, lay_out
 
 ASIA = Graph.of(
     [
@@ -55,7 +48,7 @@ seeds, sizes = st.integers(0, 10_000), st.integers(1, 25)
 # Layout
 
 
-def crossings(layout: GraphLayout) -> int:
+def crossings(layout: graphs.GraphLayout) -> int:
     """Pairs of pieces between the same two layers whose ends are in different orders, looked for one by one."""
     pieces = []
     for route in layout.routes:
@@ -140,7 +133,7 @@ def test_two_small_layers_have_the_fewest_crossings_of_all_orders() -> None:
 def test_places_are_the_nearest_that_keep_their_distance(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     wanted, weights, apart = rng.normal(0, 10, count), rng.uniform(0.1, 3, count), rng.uniform(0, 9, count - 1)
-    places = np.array(place_apart(list(wanted), list(weights), list(apart)))
+    places = np.array(graphs.place_apart(list(wanted), list(weights), list(apart)))
     assert (np.diff(places) >= apart - 1e-9).all()
 
     def cost(where: np.ndarray) -> float:
@@ -203,12 +196,12 @@ def test_real_networks_fit_a_terminal(data: Callable[[str], Path], name: str) ->
     graph = read_network(data(f"bif/{name}.bif.gz")).graph
     lines = graph_lines(graph)
     assert all(cell_width(line) <= 78 for line in lines)
-    if len(graph.names) <= DRAWN_NODES:
+    if len(graph.names) <= graphs.DRAWN_NODES:
         assert read_back(lines, graph) == set(graph.edges)
 
 
 def test_a_large_or_dense_graph_is_a_list_of_children() -> None:
-    chain = Graph.of(pairwise(map(str, range(DRAWN_NODES + 1))), ["lonely", "alone"])
+    chain = Graph.of(pairwise(map(str, range(graphs.DRAWN_NODES + 1))), ["lonely", "alone"])
     lines = graph_lines(chain)
     assert lines[0] == "0 -> 1"
     assert lines[-1] == "without edges: lonely, alone"

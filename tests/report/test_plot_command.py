@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -32,6 +33,12 @@ def test_a_picture_is_a_file_of_its_own(model: Path, tmp_path: Path, what: str) 
     root = ET.parse(tmp_path / "x.svg").getroot()
     assert root.tag.endswith("svg") and len(list(root)) > 5
     assert "var(--ink)" in (tmp_path / "x.svg").read_text()
+
+
+def test_the_graph_of_a_network_is_a_picture(tmp_path: Path) -> None:
+    run("fit", table_path(), "--net", "type>brakes, type>gears", "-o", tmp_path / "net.sc")
+    run("plot", tmp_path / "net.sc", "network", "-o", tmp_path / "x.svg")
+    assert {"type", "brakes", "gears"} <= set(re.findall(r">(\w+)</text>", (tmp_path / "x.svg").read_text()))
 
 
 def test_a_density_is_of_the_column_asked_for_and_png_has_its_size(model: Path, tmp_path: Path) -> None:

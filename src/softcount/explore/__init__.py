@@ -1,4 +1,4 @@
-"""A page to play with a model: any column from any others, computed by the page itself; or by a server of one's own."""
+"""The interactive explorer of a model: any column given any others, computed by the page or by a local server."""
 
 from softcount.explore.page import ExplorePage, make_explorer
 

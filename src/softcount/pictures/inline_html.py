@@ -1,6 +1,6 @@
-"""A few lines of HTML for a notebook: styles on the elements themselves, no script, small whatever names are like.
+"""A few lines of HTML for a notebook: inline styles, no script, and a limited size even if names are long.
 
-Colours are the notebook's own, light or dark, and one blue that is seen on both.
+Colours are those of the notebook, light or dark, and one blue that is visible on both.
 """
 
 from __future__ import annotations
@@ -41,26 +41,22 @@ def boxed(title: str, note: str, parts: Iterable[str] = ()) -> str:
 
 
 def small_table(headings: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    """A table of text; where rows are many, the first of them and how many more there are."""
+    """A table of text; of many rows the first, and how many more there are."""
     head = "".join(f'<th style="{CELL};{QUIET}">{short(name)}</th>' for name in headings)
-    body = "".join(_row(f'<td style="{CELL}">{short(cell)}</td>' for cell in row) for row in rows[:MOST_ROWS])
-    return _table(_row([head]) + body) + _more(len(rows))
+    return _table(
+        [[f'<td style="{CELL}">{short(cell)}</td>' for cell in row] for row in rows[:MOST_ROWS]], len(rows), head
+    )
 
 
 def share_bars(shares: Sequence[tuple[object, float, str]]) -> str:
     """A bar from 0 to 1 for each name, and a figure after it."""
-    rows = "".join(
-        _row(
-            (
-                f'<td style="{CELL}">{short(name)}</td>',
-                f'<td style="{CELL};width:9em"><div style="height:.7em;background:{BLUE};'
-                f'width:{100 * min(max(share, 0.0), 1.0):.1f}%"></div></td>',
-                f'<td style="{CELL}">{short(figure)}</td>',
-            )
-        )
-        for name, share, figure in shares[:MOST_ROWS]
-    )
-    return _table(rows) + _more(len(shares))
+    rows = []
+    for name, share, figure in shares[:MOST_ROWS]:
+        width = f"{100 * min(max(share, 0.0), 1.0):.1f}%"
+        bar = f'<div style="height:.7em;background:{BLUE};width:{width}"></div>'
+        first, last = (f'<td style="{CELL}">{short(text)}</td>' for text in (name, figure))
+        rows.append((first, f'<td style="{CELL};width:9em">{bar}</td>', last))
+    return _table(rows, len(shares))
 
 
 def upright_bars(heights: Sequence[float], low: str, high: str) -> str:
@@ -97,8 +93,9 @@ def _row(cells: Iterable[str]) -> str:
     return f'<tr style="background:none">{"".join(cells)}</tr>'
 
 
-def _table(rows: str) -> str:
-    return f'<table style="border-collapse:collapse;margin:.4em 0 0;{FONT}">{rows}</table>'
+def _table(rows: Sequence[Iterable[str]], count: int, head: str = "") -> str:
+    body = "".join(map(_row, [[head], *rows] if head else rows))
+    return f'<table style="border-collapse:collapse;margin:.4em 0 0;{FONT}">{body}</table>' + _more(count)
 
 
 def _more(count: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -31,7 +31,10 @@ from softcount.report.page import Grid, Heading, Page, PageBlock, format_cell, k
 from softcount.run.progress import columns_of_output
 from softcount.table.cell_forms import write_cell
 
-graphs: Any = LazyModule("softcount.report.graph")
+if TYPE_CHECKING:
+    from softcount.fitted.classes import ColumnContrast
+    from softcount.fitted.fitted import Fitted
+
 networks: Any = LazyModule("softcount.report.network")
 sequences: Any = LazyModule("softcount.report.sequences")
 
@@ -196,7 +199,7 @@ def _add_scores(page: Page, found: Any, name: str, ensemble: Any = None) -> None
     page.grid(headings, rows, right=headings[1:3])
 
 
-def _add_verdict(page: Page, fitted: Any) -> None:
+def _add_verdict(page: Page, fitted: Fitted) -> None:
     """Add how good the model is, what it is, and whether its probabilities are overconfident."""
     found, ensemble = fitted.record.evaluation, fitted.scorer.ensemble
     _add_scores(page, found, "this model", ensemble)
@@ -215,7 +218,7 @@ def _add_verdict(page: Page, fitted: Any) -> None:
         evaluation.add_overconfidence(page, found, evaluation.REMEDY if ensemble is None else "", bins=False)
 
 
-def _add_search(page: Page, fitted: Any) -> None:
+def _add_search(page: Page, fitted: Fitted) -> None:
     """Add how the number of classes was chosen, and whether other initialisations agree."""
     trials, line = fitted.selection or [], "the number of classes was given"
     if trials:
@@ -230,7 +233,7 @@ def _add_search(page: Page, fitted: Any) -> None:
     page.line(*classes.suggest_starts(fitted))
 
 
-def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
+def _add_found_classes(page: Page, fitted: Fitted, names: Sequence[str]) -> None:
     """Add a line for each of the largest classes: its share, and the columns in which it differs most."""
     page.heading("Classes")
     if fitted.n_groups == 1:
@@ -258,7 +261,7 @@ def _add_found_classes(page: Page, fitted: Any, names: Sequence[str]) -> None:
     page.line(f"columns that differ most between the classes: {', '.join(ranked[:NAMED])}")
 
 
-def _name_difference(fitted: Any, contrast: Any, group: int) -> list[str]:
+def _name_difference(fitted: Fitted, contrast: ColumnContrast, group: int) -> list[str]:
     """Describe a column in a class; of a block of numbers, the three whose means in the class are farthest out."""
     key, params = contrast.key, fitted.params.get(contrast.key, {})
     if not (isinstance(key, tuple) and "mean" in params and "covariance" in params):
@@ -289,7 +292,7 @@ def _first_items(description: str, most: int) -> str:
     return shorten(kept, most)
 
 
-def _add_columns(page: Page, fitted: Any, names: Sequence[str], rows_left: int) -> None:
+def _add_columns(page: Page, fitted: Fitted, names: Sequence[str], rows_left: int) -> None:
     """Add the columns that lower the log-loss most, with what they are like in the classes."""
     influence = fitted.influence()
     ranked = [(key, value) for key, value in influence if value >= LEAST_GAIN]
