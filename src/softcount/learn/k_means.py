@@ -16,27 +16,7 @@ from softcount.core.lazy import sparse
 from softcount.core.ranges import Floats, NotNegative
 from softcount.errors import DataError
 from softcount.kernels.nearest import PointRows, densely, goal_of, is_wide, squared_norms, squares
-from softcount.learn.lloyd import (
-    COMFORTABLE,
-    ColumnEnds,
-    Descent,
-    Engine,
-    Frame,
-    KMeansStop,
-    LloydRun,
-    Points,
-    RemotePoints,
-    Walker,
-    descend,
-    find_ends,
-    frame_of,
-    frame_within,
-    not_finite,
-    place_rows,
-    spaced_rows,
-    spacing,
-    unit_rows,
-)
+from softcount.learn import lloyd
 from softcount.run.local import Rows, Runner, Threads, one_blas_thread
 
 # Many runs on a few rows in one pass: initialisations x centres are just more centres.
@@ -77,7 +57,7 @@ class FewRows(Struct, frozen=True):
     unit: bool
 
     @classmethod
-    def of(cls, points: Points, unit: bool) -> FewRows:
+    def of(cls, points: lloyd.Points, unit: bool) -> FewRows:
         rows = points.rows.astype(np.float64, copy=False)
         weights = np.ones(len(points)) if points.weights is None else points.weights
         lines = None if sparse.issparse(rows) else np.vstack([rows.T, np.ones(len(rows))])
@@ -121,7 +101,7 @@ class FewRows(Struct, frozen=True):
     def means(self, sums: np.ndarray, mass: np.ndarray, before: np.ndarray) -> np.ndarray:
         """The centres of clusters with these sums; one without weight stays."""
         there = mass[..., None] > 0
-        best = unit_rows(sums) if self.unit else sums / np.where(there, mass[..., None], 1.0)
+        best = lloyd.unit_rows(sums) if self.unit else sums / np.where(there, mass[..., None], 1.0)
         return np.where(there, best, before)
 
     def is_clear(self, centres: np.ndarray) -> bool:
@@ -471,7 +451,7 @@ class KMeansOptions(Struct, frozen=True):
     clusters: int
     init: Any = "k-means++"
     n_init: int = 10
-    stop: KMeansStop = field(default_factory=lambda: KMeansStop(300, 1e-4))
+    stop: lloyd.KMeansStop = field(default_factory=lambda: lloyd.KMeansStop(300, 1e-4))
     seed: int = 0
     unit: bool = False
 
@@ -480,7 +460,7 @@ class Centres(Struct, frozen=True):
     """Centres in the table's units, the frame of distances, how they were found, and the weights of the clusters."""
 
     centres: Annotated[np.ndarray, Floats((None, None))]
-    frame: Frame
+    frame: lloyd.Frame
     inertia: NotNegative
     trace: list[float]
     converged: bool
@@ -495,8 +475,8 @@ class Centres(Struct, frozen=True):
     def assign(self, X: PointRows, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """The nearest centre of each row, and the squared distance to it in the table's units."""
         inner = self.frame.inside(self.centres)
-        engine = Engine(Points.of(self.frame.bring(X), None), kernels_for(X, len(inner) // ROUNDS), threads)
-        walk = LloydRun(engine, inner)
+        engine = lloyd.Engine(lloyd.Points.of(self.frame.bring(X), None), kernels_for(X, len(inner) // ROUNDS), threads)
+        walk = lloyd.LloydRun(engine, inner)
         walk.assign()
         with np.errstate(over="ignore"):  # in the table's units a square may be more than float64 holds
             apart = engine.spread(walk.state.labels, inner) / self.frame.ruler / self.frame.ruler
@@ -536,17 +516,17 @@ def fit_kmeans(
 ) -> tuple[Centres, np.ndarray]:
     """Centres and labels of the best run; rows that are `owned` may be changed."""
     with one_blas_thread():
-        frame = frame_of(X, names, options.unit, threads)
+        frame = lloyd.frame_of(X, names, options.unit, threads)
         heavy = 1.0
         if weights is not None:
             # Divided by the power of two next to the largest if sums of weights times squares might overflow.
             power = int(np.frexp(weights.max())[1])
-            heavy = 1.0 if abs(power) <= COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
+            heavy = 1.0 if abs(power) <= lloyd.COMFORTABLE[8] // 2 else float(np.ldexp(1.0, power - 1))
             weights = weights / heavy
         kernel = kernels_for(X, count_distances(options))
         placed = frame.place_here(X) if owned else frame.place(X)
         found, labels = fit_centres(
-            Engine(Points.of(placed, weights), kernel, threads, options.unit), frame, options, names
+            lloyd.Engine(lloyd.Points.of(placed, weights), kernel, threads, options.unit), frame, options, names
         )
         assert labels is not None
         return replace(to_table_units(found, heavy), sizes=found.sizes * heavy), labels
@@ -558,7 +538,7 @@ def count_distances(options: KMeansOptions) -> int:
 
 
 def fit_centres(
-    engine: Walker, frame: Frame, options: KMeansOptions, names: Sequence[Any] | None
+    engine: lloyd.Walker, frame: lloyd.Frame, options: KMeansOptions, names: Sequence[Any] | None
 ) -> tuple[Centres, np.ndarray | None]:
     """Centres of the best run, costs in kernel units, and labels if the rows are here."""
     if isinstance(options.init, str):
@@ -572,12 +552,12 @@ def fit_centres(
             best = replace(best, centres=best.centres[order], labels=labels, members=members, sizes=sizes, ordered=True)
     else:
         centres = frame.inside(check_centres(options, len(frame.anchor), names))
-        far = (np.abs(centres) > 4.0 ** COMFORTABLE[engine.dtype.itemsize]).any(axis=1)
+        far = (np.abs(centres) > 4.0 ** lloyd.COMFORTABLE[engine.dtype.itemsize]).any(axis=1)
         if far.any():  # its square would overflow
             raise DataError(
                 f"init: centre {int(far.argmax())} is too far from every row to get any. Give centres near the rows."
             )
-        best, agreed, notes = descend(engine, centres, options.stop), (1, 1), []
+        best, agreed, notes = lloyd.descend(engine, centres, options.stop), (1, 1), []
     return round_centres(engine, frame, best, agreed, notes)
 
 
@@ -607,25 +587,25 @@ def check_centres(options: KMeansOptions, columns: int, names: Sequence[Any] | N
     if options.unit:
         if (nowhere := ~centres.any(axis=1)).any():
             raise DataError(f"init: centre {int(nowhere.argmax())} is all zeros and has no direction.")
-        centres = unit_rows(centres)
+        centres = lloyd.unit_rows(centres)
     return centres
 
 
-def best_of_draws(engine: Walker, options: KMeansOptions) -> tuple[Descent, tuple[int, int], list[str]]:
+def best_of_draws(engine: lloyd.Walker, options: KMeansOptions) -> tuple[lloyd.Descent, tuple[int, int], list[str]]:
     """The best of several initialisations, how many reached it, and notes."""
     sample, whole = engine.sample(options.clusters)
     few, starts, rng = draw_starts(FewRows.of(sample, options.unit), options)
     if options.n_init == 1:
-        return descend(engine, starts[0], options.stop), (1, 1), []
+        return lloyd.descend(engine, starts[0], options.stop), (1, 1), []
     # Until no row changes: on so few rows that is quick, and only then can two runs be compared as one optimum.
     most = options.stop.max_iter
     ended: list[SmallEnd] = []
     before, different = -1.0, 0
-    small = Engine(sample, engine.kernel, engine.threads, engine.unit)
+    small = lloyd.Engine(sample, engine.kernel, engine.threads, engine.unit)
     if not small.kernel.BLOCKED and few.has_room(options.clusters):
         ends = descend_together(few, starts, most)
     else:  # one by one if kernels are compiled or rows are too many
-        alone = (descend(small, start, KMeansStop(most, 0.0)) for start in starts)
+        alone = (lloyd.descend(small, start, lloyd.KMeansStop(most, 0.0)) for start in starts)
         ends = [SmallEnd(end.centres, np.asarray(end.labels), end.cost, end.converged) for end in alone]
     for end in sorted(ends, key=lambda end: end.cost):
         is_new = not ended or end.cost > before * (1 + SAME)
@@ -640,13 +620,13 @@ def best_of_draws(engine: Walker, options: KMeansOptions) -> tuple[Descent, tupl
         notes.append("The best was found by moving a centre of the best start elsewhere.")
     if whole:
         order = np.argsort(-np.bincount(better.labels, few.weights, options.clusters), kind="stable")
-        return descend(engine, better.centres[order], KMeansStop(most, 0.0)), agreed, notes
+        return lloyd.descend(engine, better.centres[order], lloyd.KMeansStop(most, 0.0)), agreed, notes
     notes.append(f"Starts were compared on {len(sample):,} distinct rows; the best went on with all {len(engine):,}.")
     chosen: list[SmallEnd] = []
     for end in sorted([better, *ended], key=lambda end: end.cost):
         if len(chosen) < FINALISTS and (not chosen or end.cost > chosen[-1].cost * (1 + SAME)):
             chosen.append(end)
-    best_end = min((descend(engine, end.centres, options.stop) for end in chosen), key=lambda end: end.cost)
+    best_end = min((lloyd.descend(engine, end.centres, options.stop) for end in chosen), key=lambda end: end.cost)
     return best_end, agreed, notes
 
 
@@ -658,7 +638,7 @@ def draw_starts(few: FewRows, options: KMeansOptions) -> tuple[FewRows, np.ndarr
 
 
 def round_centres(
-    engine: Walker, frame: Frame, end: Descent, agreed: tuple[int, int], notes: list[str]
+    engine: lloyd.Walker, frame: lloyd.Frame, end: lloyd.Descent, agreed: tuple[int, int], notes: list[str]
 ) -> tuple[Centres, np.ndarray | None]:
     """Centres in the table's units, costs in the frame's, labels of the rounded centres."""
     centres = frame.outside(end.centres)
@@ -689,20 +669,20 @@ def fit_rows(
     with one_blas_thread():
         if not rows.n_rows:
             raise DataError("the table has no rows.")
-        ends: ColumnEnds = rows.total(partial(find_ends, list(places)))
+        ends: lloyd.ColumnEnds = rows.total(partial(lloyd.find_ends, list(places)))
         if ends.bad is not None:
-            raise not_finite(*ends.bad, names)
+            raise lloyd.not_finite(*ends.bad, names)
         refuse_few(ends.n_rows, options.clusters)
         kept = ends.n_rows - options.unit * ends.zeros
         if options.unit:
-            frame = Frame(np.zeros(len(places)), 1.0, unit=True)
+            frame = lloyd.Frame(np.zeros(len(places)), 1.0, unit=True)
         else:
-            looked_at = rows.each(partial(spaced_rows, list(places), spacing(ends.n_rows)))
-            frame = frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
+            looked_at = rows.each(partial(lloyd.spaced_rows, list(places), lloyd.spacing(ends.n_rows)))
+            frame = lloyd.frame_within(ends.low, ends.high, np.concatenate(list(looked_at)))
         notes = note_zeros(ends.n_rows - kept, kept)
         kernel = kernels_for(np.empty((kept, 0)), count_distances(options))
-        placed = rows.made(partial(place_rows, list(places), frame))
-        found, _ = fit_centres(RemotePoints(placed, kept, kernel, runner, options.unit), frame, options, names)
+        placed = rows.made(partial(lloyd.place_rows, list(places), frame))
+        found, _ = fit_centres(lloyd.RemotePoints(placed, kept, kernel, runner, options.unit), frame, options, names)
         found.notes.extend(notes)
         return to_table_units(found, 1.0)
 

@@ -20,16 +20,7 @@ from softcount.learn.em import run_em
 from softcount.learn.initialise import count_open, imagine_groups
 from softcount.learn.prepare import check_reach, read_all, recode_chunks, weight_lift, with_blanks
 from softcount.learn.record import EMRun, FitRecord, Learned, Plan, count_cells
-from softcount.models.align import (
-    align_counts,
-    describe_word_choice,
-    find_outdated_notes,
-    refuse_overdrawn,
-    sorted_levels,
-    unite_models,
-    unite_schemas,
-    widen_model,
-)
+from softcount.models import align
 from softcount.models.base import ClassModel, Problem, expected, with_weight
 from softcount.models.declare import auto_priors, priors_of
 from softcount.models.nodes import Imagined, Node, Params, node_hyper, refuse_families
@@ -155,7 +146,9 @@ def _fit_labelled(table: Table, plan: Plan, runner: Runner, classes: Sequence[An
         model = plan.declared.model(settled.schema, groups, cells, LABELLED_FLOOR, table.bag_width, weight)
     counts, older = model.named(counts), plan.prior if isinstance(plan.prior, Older) else None
     if older is not None:
-        model, counts = widen_model(model, counts, unite_schemas(model.schema, older.model.model.schema, None))
+        model, counts = align.widen_model(
+            model, counts, align.unite_schemas(model.schema, older.model.model.schema, None)
+        )
     imagined = imagine_classes(model, counts, plan)
     if older is not None:
         counts, imagined = add_older(model, counts, imagined, plan, names)
@@ -335,7 +328,7 @@ def add_older(
     """Add the older model's counts, times its weight."""
     if not isinstance(plan.prior, Older):
         return counts, imagined
-    both = counts + align_counts(plan.prior.model, model, names) * plan.prior.weight
+    both = counts + align.align_counts(plan.prior.model, model, names) * plan.prior.weight
     return both, imagine_classes(model, both, plan)
 
 
@@ -347,22 +340,22 @@ FADED = "older rows count for less"
 
 def merge_fits(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Collection[Key] | None = None) -> Fit:
     """The model of both tables, or of the left one without the rows of the right; `grow` as in `unite_models`."""
-    model, classes = unite_models(left, right, grow)
-    mine, theirs = align_counts(left, model, classes), align_counts(right, model, classes)
+    model, classes = align.unite_models(left, right, grow)
+    mine, theirs = align.align_counts(left, model, classes), align.align_counts(right, model, classes)
     if isinstance(right.prior, Older):
         # An older model stands behind each part; in the whole it counts once.
-        theirs = theirs - align_counts(right.prior.model, model, classes) * right.prior.weight
+        theirs = theirs - align.align_counts(right.prior.model, model, classes) * right.prior.weight
     counts = mine + theirs if sign > 0 else mine - theirs
     if sign < 0:
-        refuse_overdrawn(model, mine, counts)
+        align.refuse_overdrawn(model, mine, counts)
     imagined = imagine_classes(model, counts, plan)
     missing = {k: left.missing.get(k, 0) + sign * right.missing.get(k, 0) for k in {*left.missing, *right.missing}}
     estimates = estimate_params(model, counts, imagined)
     before = record.note_states(left.model, left.estimates, left.imagined, left.classes or [])
-    before += find_outdated_notes(left.notes, model.leaves)
+    before += align.find_outdated_notes(left.notes, model.leaves)
     notes = [note for note in left.notes if note not in before]
     more = record.note_states(model, estimates, imagined, classes)
-    more += describe_word_choice(left.schema, right.schema, merged=grow is None)
+    more += align.describe_word_choice(left.schema, right.schema, merged=grow is None)
     more += missing_notes(right.notes) if sign > 0 else []
     notes += [note for note in more if note not in notes]
     return replace(
@@ -373,9 +366,9 @@ def merge_fits(left: Fit, right: Fit, plan: Plan, sign: float = 1.0, grow: Colle
 
 def add_classes(fitted: Fit, classes: Sequence[Any], plan: Plan) -> Fit:
     """A copy of the model with room for further classes."""
-    names = sorted_levels(classes)
+    names = align.sorted_levels(classes)
     model = fitted.model.with_leaves(fitted.model.leaves, len(names))
-    counts = align_counts(fitted, model, names)
+    counts = align.align_counts(fitted, model, names)
     imagined = imagine_classes(model, counts, plan)
     estimates = estimate_params(model, counts, imagined)
     return replace(
@@ -468,7 +461,7 @@ def finish_batch(learned: Fit, batch: Batch, plan: Plan, runner: Runner) -> Fit:
 
 def _make_room(learned: Learned, batch: Batch, plan: Plan, runner: Runner) -> tuple[ClassModel, Counts, Problem]:
     """The model with room for the batch, its counts, and the batch as a problem."""
-    model, counts = widen_model(learned.model, learned.counts, batch.schema)
+    model, counts = align.widen_model(learned.model, learned.counts, batch.schema)
     ready: list[Any] = list(runner.map(model.prepare, batch.chunks))
     return model, counts, Problem(model, _imagine_whole(model, counts, plan), ready, runner)
 
