@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import softcount as sc
 from softcount.learn.networks import end_to_end
 from softcount.models.base import Problem
-from softcount.run.local import _libraries, one_blas_thread
+from softcount.run.local import one_blas_thread
 from softcount.table import open_table
 
 LEVELS: dict[str, list[Any]] = {
@@ -183,7 +184,7 @@ def test_the_prior_of_parameters_is_remembered_for_those_alone() -> None:
 
 def test_a_block_of_one_blas_thread_within_another_changes_nothing() -> None:
     def threads() -> list[int]:
-        return [found["num_threads"] for found in _libraries().info() if found["user_api"] == "blas"]
+        return [found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"]
 
     before = threads()
     with one_blas_thread():

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, partial, reduce
+from functools import cache, cached_property, partial, reduce
 from itertools import chain, islice, pairwise
 from operator import add
 from types import TracebackType
@@ -42,14 +42,19 @@ class Runner:
     keeps_rows = True
     """Whether rows are kept in this process rather than on workers, so that work can change a table."""
 
-    def __init__(self, spill: str | None = None) -> None:
-        self.spill = Spill(spill)  # where rows are kept between passes
+    spill_folder: str | None = None
+
+    @cached_property
+    def spill(self) -> Spill:
+        """Where rows are kept between passes."""
+        return Spill(self.spill_folder)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.spill.close()
+        if "spill" in vars(self):
+            self.spill.close()
 
     def map(self, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Results in the order of the tasks, a few tasks ahead at most so that memory stays bounded."""
@@ -82,8 +87,7 @@ class Threads(Runner):
     """
 
     def __init__(self, n_jobs: int | None = None, spill: str | None = None) -> None:
-        super().__init__(spill)
-        self.n_jobs = workers(n_jobs)
+        self.n_jobs, self.spill_folder = workers(n_jobs), spill
         self._pool: Executor | None = None
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -116,13 +120,9 @@ class Threads(Runner):
                     future.cancel()
 
 
-def _libraries() -> Any:
-    """The BLAS libraries that are loaded; SciPy brings its own, which is loaded late or never."""
-    return _controller("scipy.linalg" in sys.modules)
-
-
 @cache
 def _controller(with_scipy: bool) -> Any:
+    """The BLAS libraries that are loaded; SciPy brings its own, which is loaded late or never."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -130,7 +130,7 @@ def _controller(with_scipy: bool) -> Any:
 
 def limit_blas() -> Any:
     """Limit BLAS to one thread, for good or until the end of a `with` block of the result."""
-    return _libraries().limit(limits=1, user_api="blas")
+    return _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
 
 
 _here = threading.local()
