@@ -102,8 +102,8 @@ def test_two_halves_add_to_the_whole_and_are_taken_out_again(table: Any) -> None
     np.testing.assert_allclose((left + right).value, whole.value, rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose((whole - right).value, left.value, rtol=1e-13, atol=1e-12)
     family = line_of(rows.shape[1])
-    assert not family.overdrawn(whole, whole - right, 1e-6)
-    assert half == 0 or family.overdrawn(left, left - whole - whole, 1e-6)
+    assert not family.is_overdrawn(whole, whole - right, 1e-6)
+    assert half == 0 or family.is_overdrawn(left, left - whole - whole, 1e-6)
 
 
 @given(tables(), st.sampled_from([0.0, 3.0, -700.0]), st.sampled_from([1.0, 0.25, 8.0]))

@@ -38,9 +38,8 @@ class VonMises(Family, Struct, frozen=True):
     name = "von_mises"
     facts = Facts(
         chart={"direction": "plain", "concentration": "log"}, bounds={"concentration": (LEAST, MOST)},
-        rows=0, signed=True,
+        n_features=3, rows=0, signed=True,
     )  # fmt: skip
-    _n_features = 3
     _density = VonMisesDensity
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
@@ -67,8 +66,8 @@ class VonMises(Family, Struct, frozen=True):
         mu, kappa = params["direction"], params["concentration"]
         return np.stack([-np.log(2 * np.pi * i0e(kappa)) - kappa, kappa * np.cos(mu), kappa * np.sin(mu)], axis=-1)
 
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        return super().overdrawn(before[..., :1], after[..., :1], slack)
+    def is_overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        return super().is_overdrawn(before[..., :1], after[..., :1], slack)
 
     def log_unit(self, stats: Twofold, setting: Setting) -> float:
         return 0.0

@@ -52,7 +52,7 @@ class Weibull(Totals, Struct, frozen=True):
     shape: float = 2.0
 
     name = "weibull"
-    facts = Facts(kind=Kind.POSITIVE, chart={"rate": "log"}, rows=0)
+    facts = Facts(kind=Kind.POSITIVE, chart={"rate": "log"}, n_features=2, rows=0)
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)

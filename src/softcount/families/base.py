@@ -28,16 +28,15 @@ NEVER_BELOW_ONE = ("jeffreys", "row", "bdeu")
 class Family:
     """A configured distribution. It holds neither data nor parameters.
 
-    A family learns: it must implement `width`, `features`, `hyper`, `estimate`, `natural` and have a `density`,
-    which answers questions about values. Everything else has a default. Parameters are private (in counting
-    units), unless a docstring says otherwise. The first axis is the group.
+    A family learns: it must implement `features`, `hyper`, `estimate`, `natural` and have a `density`, which answers
+    questions about values. Everything else has a default. What other packages must know about it is in `facts`.
+    Parameters are private (in counting units), unless a docstring says otherwise. The first axis is the group.
     """
 
     __struct_fields__: ClassVar[tuple[str, ...]]
 
     name: ClassVar[str] = ""
     facts: ClassVar[Facts] = Facts()
-    _n_features: ClassVar[int] = 0
     _density: ClassVar[type[Density]] = Density
 
     # Defaults that take more than a few lines are functions of the family.
@@ -82,7 +81,7 @@ class Family:
 
     def width(self, setting: Setting) -> int:
         """Return the number of features; by default a constant, or one per category."""
-        return self._n_features or len(setting.levels)
+        return self.facts.n_features or len(setting.levels)
 
     def features(self, column: np.ndarray, setting: Setting) -> np.ndarray:
         """Return the (rows x width) feature matrix, whose sums are all that is learned. A missing row is zeros."""
@@ -109,7 +108,7 @@ class Family:
         """Convert statistics that a family `was` of the same class counted in another setting (`convert_stats`)."""
         return stats
 
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+    def is_overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
         """Return whether more was subtracted from the statistics than was in them."""
         return bool((after.value < -slack * np.maximum(before.value, 1.0)).any())
 

@@ -23,8 +23,8 @@ from softcount.families.point_counts import (
     ends_of,
     per_cell,
     place_of,
+    round_counts,
     seen_points,
-    steady,
 )
 from softcount.families.setting import Facts, How, Hyper, Params, Setting
 from softcount.table.discretise import class_places, interval_names, interval_places
@@ -36,7 +36,7 @@ class BinnedCounts(PointCounts):
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Return the inner edges of bins, from (groups x points) rows at two or more points, none of them empty.
 
-        Totals over groups are rounded by `steady` after they are added up.
+        Totals over groups are rounded by `round_counts` after they are added up.
         """
         raise NotImplementedError
 
@@ -61,7 +61,7 @@ class BinnedCounts(PointCounts):
 
     def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         return self.with_cells(
-            estimate_shares(_held(stats, hyper), hyper["alpha"], self.meant(how), self.name), hyper, how
+            estimate_shares(_held(stats, hyper), hyper["alpha"], self.usable_how(how), self.name), hyper, how
         )
 
 
@@ -120,7 +120,7 @@ class Histogram(BinnedCounts, Struct, frozen=True):
         return np.concatenate([below, given, above])
 
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        pooled = steady(counts.sum(axis=0))
+        pooled = round_counts(counts.sum(axis=0))
         if pooled.sum() <= 1:
             return np.zeros(0)
         return between(points, np.searchsorted(points, edges_of(self.bins, WeightedPoints(points, pooled))[1:-1]))
@@ -229,11 +229,11 @@ class Cut(BinnedCounts, Struct, frozen=True):
 
     def inner_edges(self, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
         if self.rule in BY_CLASS:
-            return between(points, BY_CLASS[self.rule](steady(counts).T))
-        edges = BY_ROWS[self.rule](WeightedPoints(points, steady(counts.sum(axis=0))), self.intervals)[1:-1]
+            return between(points, BY_CLASS[self.rule](round_counts(counts).T))
+        edges = BY_ROWS[self.rule](WeightedPoints(points, round_counts(counts.sum(axis=0))), self.intervals)[1:-1]
         return between(points, np.searchsorted(points, edges))
 
-    def meant(self, how: How) -> How:
+    def usable_how(self, how: How) -> How:
         """Return the estimate unchanged: a discretised column is a categorical column of intervals."""
         return how
 
@@ -245,7 +245,7 @@ class Cut(BinnedCounts, Struct, frozen=True):
         if not self.facts.needs_classes or len(coarse["edges"]) < 2:
             return coarse
         points, seen = seen_points(stats, setting)
-        pooled = steady(stats.value.sum(axis=0))
+        pooled = round_counts(stats.value.sum(axis=0))
         edges = np.union1d(coarse["edges"], _parts(points[seen], pooled[seen]))
         interval, place = place_of(edges[:-1], coarse["edges"]), place_of(points, edges)
         held, even = per_cell(pooled[None], place.astype(np.int64), len(interval))[0], np.diff(edges)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from softcount.core.formulas import Formula, Keys, Sizes
 from softcount.core.special import log_of
-from softcount.families.learning import senseless
+from softcount.families.learning import find_range_fault
 from softcount.families.setting import Params, Setting
 from softcount.table.schema import Kind
 
@@ -255,7 +255,7 @@ class Density:
 
     # -- checks of stored parameters
 
-    def misshapen(self) -> str | None:
+    def find_shape_fault(self) -> str | None:
         """Return a description of what is wrong with the shape or the range of parameters from a file, or None."""
         for name, value in self.own.items():
             if value.shape[:1] != (self.setting.groups,):
@@ -273,7 +273,7 @@ class Density:
 
     def find_fault(self) -> str | None:
         """Return a description of what is wrong with these parameters, or None."""
-        return senseless(self.family.facts.chart, self.own)
+        return find_range_fault(self.family.facts.chart, self.own)
 
 
 def concatenate_groups(parts: Sequence[Density]) -> Density:

@@ -108,10 +108,9 @@ class Gamma(Family, Struct, frozen=True):
 
     name = "gamma"
     _density = GammaDensity
-    _n_features = 3
     facts = Facts(
-        kind=Kind.POSITIVE, chart={"mean": "log", "shape": "log"}, has_products=False, rows=0, signed=True,
-        spread="shape",
+        kind=Kind.POSITIVE, chart={"mean": "log", "shape": "log"}, n_features=3, has_products=False, rows=0,
+        signed=True, spread="shape",
     )  # fmt: skip
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
@@ -146,9 +145,9 @@ class Gamma(Family, Struct, frozen=True):
         total = Twofold(np.ldexp(total.hi, by), np.ldexp(total.lo, by))
         return stack([rows, total, logs + LOG_2 * float(by) * rows], axis=-1)
 
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+    def is_overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
         """Return whether rows or totals are negative, or the mean of logarithms is above the logarithm of the mean."""
-        below = Family.overdrawn(self, before[..., :2], after[..., :2], slack)
+        below = Family.is_overdrawn(self, before[..., :2], after[..., :2], slack)
         return below or bool((after[..., 0].value * _apart(after).value < -slack).any())
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:

@@ -13,7 +13,7 @@ from softcount.core.counts import Twofold
 from softcount.densities.bandwidths import LARGEST, SMALLEST, bandwidth_of, checked_rule
 from softcount.densities.kernels import SmoothingKernel, WeightedPoints, named_kernel
 from softcount.families.base import Family, register, scalar_prior
-from softcount.families.point_counts import CellsDensity, PointCounts, ends_of, place_within, seen_points, steady
+from softcount.families.point_counts import CellsDensity, PointCounts, ends_of, place_within, round_counts, seen_points
 from softcount.families.setting import How, Hyper, Params, Setting
 
 AUTO = "auto"
@@ -95,7 +95,7 @@ class Kernel(PointCounts, Struct, frozen=True):
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         points, seen = seen_points(stats, setting)
-        counts = steady(stats.value)
+        counts = round_counts(stats.value)
         rows, pooled = scalar_prior(prior, self, 1, setting.groups), np.maximum(stats.value, 0.0).sum(axis=0)
         least = _least(points[seen], setting.step)
         hyper = {"points": points, "least": np.array(least), "factor": np.ones(()), "whole": np.array(least)}
@@ -130,7 +130,7 @@ class Kernel(PointCounts, Struct, frozen=True):
     def estimate(self, stats: Twofold, hyper: Hyper, how: How, fixed: Params | None = None) -> Params:
         """Estimate the shares of the cells. `map` and `mean` are the same; `ml` has no prior rows."""
         counts, edges = np.maximum(stats.value, 0.0), hyper["edges"]
-        widths = self._widths(steady(stats.value), hyper)
+        widths = self._widths(round_counts(stats.value), hyper)
         raw = self._smooth(counts, hyper, widths) * counts.sum(axis=1, keepdims=True)
         raw += 0.0 if how == "ml" else hyper["alpha"]
         total = raw.sum(axis=1, keepdims=True)

@@ -102,7 +102,7 @@ def convert_stats(family: Family, stats: Twofold, was: Family, old: Setting, new
     return family.rebase(stats, was, old, new)
 
 
-def senseless(chart: Mapping[str, Line], params: Params) -> str | None:
+def find_range_fault(chart: Mapping[str, Line], params: Params) -> str | None:
     """Return a description of parameters that are out of range according to their chart, or None."""
     shares = [name for name, line in chart.items() if line == "shares"]
     if any(not sums_to_one(params[name]) for name in shares):

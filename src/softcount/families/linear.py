@@ -103,7 +103,7 @@ class Linear(Family, Struct, frozen=True):
         before = replace(old, anchor=old.anchor[order], scale=old.scale[order])
         return Multinormal.rebase(Multinormal(), stats[:, picked], Multinormal(), before, new)
 
-    overdrawn = Multinormal.overdrawn
+    is_overdrawn = Multinormal.is_overdrawn
 
     # -- learning
 

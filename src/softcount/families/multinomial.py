@@ -216,8 +216,9 @@ class Binomial(Family, Struct, frozen=True):
 
     name = "binomial"
     _density = BinomialDensity
-    _n_features = 2
-    facts = Facts(kind=Kind.COUNT, chart={"probability": "share"}, block=True, n_columns=2, counted=True, alone=True)
+    facts = Facts(
+        kind=Kind.COUNT, chart={"probability": "share"}, n_features=2, block=True, n_columns=2, counted=True, alone=True
+    )
 
     def check(self, column: np.ndarray, key: Key, start: int) -> None:
         for part, name in zip(column.T, key if isinstance(key, tuple) else (key, key), strict=True):

@@ -247,11 +247,11 @@ class Multinormal(Family, Struct, frozen=True):
         back = Twofold(products.hi.reshape(groups, -1), products.lo.reshape(groups, -1))
         return concatenate([rows, moved, back], axis=1)
 
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+    def is_overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
         """Return whether the statistics of any column are overdrawn."""
         d = int((np.sqrt(4 * (after.shape[-1] - 1) + 1) - 1) / 2)
         parts = [[0, 1 + j, 1 + d + j * (d + 1)] for j in range(d)]
-        return any(normal.Normal().overdrawn(before[:, part], after[:, part], slack) for part in parts)
+        return any(normal.Normal().is_overdrawn(before[:, part], after[:, part], slack) for part in parts)
 
     def hyper(self, prior: Any, stats: Twofold, setting: Setting) -> Hyper:
         rows, mean, scatter = block_moments(stats.sum(0).spread(0))

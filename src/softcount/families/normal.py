@@ -33,7 +33,7 @@ def normal_facts(tied: str | None, free: bool, kind: Kind = Kind.REAL) -> Facts:
     """Return the facts of normal columns that share a variance as in `tied`, or whose variance is `free`."""
     shared = frozenset({"variance"} if tied in ("classes", "both") else ())
     return Facts(
-        kind=kind, chart={"mean": "plain", "variance": "log"}, stack="reals", rows=0, signed=True,
+        kind=kind, chart={"mean": "plain", "variance": "log"}, n_features=3, stack="reals", rows=0, signed=True,
         in_units=True, joins_numbers=free and tied is None, spread="variance", shared_by_groups=shared,
         shared_by_columns=tied in ("columns", "both"),
     )  # fmt: skip
@@ -276,7 +276,6 @@ class Normal(AroundMean, Struct, frozen=True):
     variance: float | None = None
 
     name = "normal"
-    _n_features = 3
 
     def __post_init__(self) -> None:
         if self.tied not in (None, "classes", "columns", "both"):
@@ -302,7 +301,7 @@ class Normal(AroundMean, Struct, frozen=True):
         squares = squares + moved * total * 2.0 + moved * moved * rows
         return stack([rows, total + moved * rows, squares], axis=-1)
 
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+    def is_overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
         """Return whether rows or the variance of the remaining rows are negative."""
         rows, total, squares = (after[..., j] for j in range(3))
         room = slack * np.maximum(before.value[..., 0] * before.value[..., 2], 1e-300)

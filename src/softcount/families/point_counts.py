@@ -150,7 +150,7 @@ class CellsDensity(Density):
             return "its share beyond the edges is not small"
         return super().find_fault()
 
-    def misshapen(self) -> str | None:
+    def find_shape_fault(self) -> str | None:
         groups, own = self.setting.groups, self.own
         shapes = {name: np.shape(own[name]) for name in ("probability", "edges", "beyond")}
         cells = shapes["probability"][-1]
@@ -227,7 +227,7 @@ class PointCounts(Family):
 
     # -- learning: the families decide the cells and the prior rows in them
 
-    def meant(self, how: How) -> How:
+    def usable_how(self, how: How) -> How:
         """Return the estimate to use: `mean` for `map`, because the prior is relative to the mode."""
         return "mean" if how == "map" else how
 
@@ -254,11 +254,11 @@ class PointCounts(Family):
         return float(found.sum() + (rows * rises[:, cell] * (params["place"] - cell - 0.5)).sum())
 
     def slope(self, stats: Twofold, params: Params, hyper: Hyper, how: How) -> Params:
-        held = _per_cell(np.maximum(stats.value, 0.0), params) + prior_counts(hyper, self.meant(how))
+        held = _per_cell(np.maximum(stats.value, 0.0), params) + prior_counts(hyper, self.usable_how(how))
         return {"probability": held / np.maximum(params["probability"], SMALLEST)}
 
     def log_prior(self, params: Params, hyper: Hyper, how: How) -> np.ndarray | float:
-        return np.asarray(xlogy(prior_counts(hyper, self.meant(how)), params["probability"]).sum(axis=-1))
+        return np.asarray(xlogy(prior_counts(hyper, self.usable_how(how)), params["probability"]).sum(axis=-1))
 
     def evidence(self, stats: Twofold, hyper: Hyper) -> float:
         """Return the log evidence given the edges of the cells, with their shares integrated out."""
@@ -274,14 +274,14 @@ class PointCounts(Family):
         return dict(params) | {"place": np.tile(place_of(points, edges[0]), (len(edges), 1))}
 
 
-def steady(counts: np.ndarray) -> np.ndarray:
+def round_counts(counts: np.ndarray) -> np.ndarray:
     """Round rows to seven digits, for decisions: the last digits depend on the order of sums and on removed rows."""
     return np.asarray(np.maximum(counts, 0.0).astype(np.float32), dtype=np.float64)
 
 
 def seen_points(stats: Twofold, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Return all points, and which of them have rows."""
-    pooled = steady(stats.value.sum(axis=0))
+    pooled = round_counts(stats.value.sum(axis=0))
     return np.array(setting.levels, dtype=float), pooled > FORGOTTEN * pooled.sum()
 
 

@@ -100,6 +100,8 @@ class Facts(Struct, frozen=True):
     """
     title: str = ""
     """Name in reports, if it is not the name of the family."""
+    n_features: int = 0
+    """Number of features; 0 if there is one for every category."""
     block: bool = False
     """Whether it models several columns together."""
     as_block: str = ""

@@ -249,9 +249,9 @@ class Spiked(Family, Struct, frozen=True):
         rest = convert_stats(self.inner, stats[..., 1:], was.inner, was._within(old), self._within(new))
         return concatenate([stats[..., :1], rest], axis=-1)
 
-    def overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
-        spike = Family.overdrawn(self, before[..., :1], after[..., :1], slack)
-        return spike or self.inner.overdrawn(before[..., 1:], after[..., 1:], slack)
+    def is_overdrawn(self, before: Twofold, after: Twofold, slack: float) -> bool:
+        spike = Family.is_overdrawn(self, before[..., :1], after[..., :1], slack)
+        return spike or self.inner.is_overdrawn(before[..., 1:], after[..., 1:], slack)
 
     # -- answers
 

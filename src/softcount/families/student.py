@@ -27,7 +27,7 @@ START = 4.0
 def _facts(freedom: float | None) -> Facts:
     ends = (LOWEST, HIGHEST) if freedom is None else (float(freedom), float(freedom))
     return Facts(
-        chart={"mean": "plain", "spread": "log", "freedom": "log"}, exact=False, mergeable=False,
+        chart={"mean": "plain", "spread": "log", "freedom": "log"}, n_features=5, exact=False, mergeable=False,
         has_products=False, rows=0, signed=True, hidden="have hidden weights",
         spread="spread", bounds={"freedom": ends},
     )  # fmt: skip
@@ -77,7 +77,6 @@ class Student(normal.AroundMean, Struct, frozen=True):
 
     name = "student"
     _density = normal.StudentDensity
-    _n_features = 5
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]

@@ -76,9 +76,8 @@ class Totals(Family):
     `draw` and `moments`. `predicted` follows from `log_mass`, unless a family computes it more precisely.
     """
 
-    facts = Facts(rows=0)
+    facts = Facts(n_features=2, rows=0)
     _density = TotalsDensity
-    _n_features = 2
     prior_names: ClassVar[tuple[str, str]] = ("rows", "total")
     """Names of prior rows and their total, in the prior and in the parameters of the predictive form."""
     conjugate: ClassVar[Any] = None
@@ -216,7 +215,7 @@ class Exponential(Totals, Struct, frozen=True):
 
     name = "exponential"
     _density = ExponentialDensity
-    facts = Facts(chart={"rate": "log"}, rows=0, signed=True, spread="rate")
+    facts = Facts(chart={"rate": "log"}, n_features=2, rows=0, signed=True, spread="rate")
     conjugate = Gamma
     conjugate_parts = ("shape", "rate")
     beyond_mode = (1.0, 0.0)
@@ -306,7 +305,7 @@ class Geometric(Totals, Struct, frozen=True):
 
     name = "geometric"
     _density = GeometricDensity
-    facts = Facts(kind=Kind.COUNT, chart={"success": "share"}, rows=0)
+    facts = Facts(kind=Kind.COUNT, chart={"success": "share"}, n_features=2, rows=0)
     prior_names = ("successes", "failures")
     conjugate = Beta
     conjugate_parts = ("alpha", "beta")
@@ -386,7 +385,7 @@ class Poisson(Totals, Struct, frozen=True):
 
     name = "poisson"
     _density = PoissonDensity
-    facts = Facts(kind=Kind.COUNT, chart={"rate": "log"}, rows=0)
+    facts = Facts(kind=Kind.COUNT, chart={"rate": "log"}, n_features=2, rows=0)
     prior_names = ("rows", "shape")
     conjugate = Gamma
     conjugate_parts = ("rate", "shape")

@@ -364,7 +364,7 @@ def _unstack_arrays(stacks: list[list[int]], arrays: Arrays, keys: Sequence[Key]
 
 def _check_params(node: Node, params: Own) -> Own:
     density = node.family.density(params, node.setting)
-    wrong = density.misshapen() or density.find_fault()
+    wrong = density.find_shape_fault() or density.find_fault()
     what = "the shares of the classes make" if node.key == ROOT else f"column {node.key!r} makes"
     require(not wrong, f"{what} no sense: {wrong}.")
     return params

@@ -138,7 +138,7 @@ def refuse_overdrawn(model: ClassModel, before: Counts, after: Counts) -> None:
     if after.rows <= SLACK:
         raise DataError("every row is to be forgotten, so nothing would be left to predict from. Keep some.")
     for leaf in model.leaves:
-        if leaf.family.overdrawn(before.arrays[leaf.key], after.arrays[leaf.key], SLACK):
+        if leaf.family.is_overdrawn(before.arrays[leaf.key], after.arrays[leaf.key], SLACK):
             raise DataError(f"column {leaf.key!r}: more is to be forgotten than was learned. {remedy}")
 
 
