@@ -200,7 +200,8 @@ def initial_params(family: Family, values: Mapping[Any, Any], setting: Setting, 
     key = setting.key
     if family.facts.kind.coded:
         return {"probability": given_shares(values, setting, groups), "unseen": np.zeros(groups)}
-    if family.facts.kind is Kind.TEXT:
+    words = family.facts.words and family._inner_shape("probability", setting) == (len(setting.levels),)
+    if words:
         values = {"probability": values.get("probability", [])}
     if family.facts.counts_points:
         raise DataError(f"init: column {key!r} is {family.name}, whose shape cannot be given to start from.")
@@ -214,9 +215,9 @@ def initial_params(family: Family, values: Mapping[Any, Any], setting: Setting, 
             raise DataError(f"init: column {key!r} needs {name} of each of {groups} groups, as finite numbers.")
     if wrong:
         raise DataError(f"init: column {key!r} makes no sense: {wrong}.")
-    if family.facts.kind is Kind.TEXT and params["probability"].shape != (groups, len(setting.levels)):
-        words = len(setting.levels)
-        raise DataError(f"init: column {key!r} needs a probability of each of its {words:,} words in each group.")
+    if words and params["probability"].shape != (groups, len(setting.levels)):
+        many = f"{len(setting.levels):,}"
+        raise DataError(f"init: column {key!r} needs a probability of each of its {many} words in each group.")
     return params
 
 
