@@ -160,7 +160,6 @@ def _fitted(model: Any) -> Fitted:
 
 
 def _cells(beliefs: Any, model: Any) -> dict[Key, BelievedCells]:
-    """Return the cells of every column that a belief names."""
     fitted = _fitted(model)
     by_column: dict[Key, list[ExpertBelief]] = {}
     known = {

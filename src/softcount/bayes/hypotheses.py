@@ -146,7 +146,6 @@ def _sparklines(courses: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def _chart(title: str, y_name: str, courses: Mapping[str, np.ndarray]) -> Chart:
-    """Return a line chart over the number of observations."""
     known = {name: course for name, course in courses.items() if np.isfinite(course).any()}
     highest = max(1.0, *(float(np.nanmax(course)) for course in known.values()))
     lines = class_lines(list(known), np.arange(max(map(len, known.values()))), list(known.values()))

@@ -120,7 +120,6 @@ def terms_of_all(sizes: Sequence[int]) -> Terms:
 
 
 def pair_bytes(cells: int, classes: int) -> int:
-    """Bytes of the counts of pairs of cells."""
     return classes * cells * cells * 8
 
 

@@ -322,7 +322,6 @@ class Binning(Struct, frozen=True, eq=False):
 
 
 def find_midpoints(values: np.ndarray) -> np.ndarray:
-    """Midpoints of neighbours."""
     return np.asarray(values[:-1] + np.diff(values) / 2)
 
 

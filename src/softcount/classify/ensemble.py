@@ -501,7 +501,6 @@ def _comparable_loss(recipe: recipes.Recipe, logs: np.ndarray, labels: np.ndarra
 def _best_settings(
     logs_of: dict[tuple[str, Any], np.ndarray], labels: np.ndarray, weights: np.ndarray
 ) -> dict[str, Any]:
-    """The best setting of every recipe."""
     losses = {
         key: _comparable_loss(recipes.ALL_RECIPES[key[0]], logs, labels, weights) for key, logs in logs_of.items()
     }

@@ -211,7 +211,6 @@ class Terms(Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of_columns(cls, columns: Iterable[int], sizes: Sequence[int]) -> Terms:
-        """A table for each of some columns."""
         return cls(tuple((column,) for column in columns), tuple(sizes))
 
     def select(self, places: Iterable[int]) -> tuple[Terms, np.ndarray]:

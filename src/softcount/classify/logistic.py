@@ -314,7 +314,6 @@ class _Coordinates(Struct, frozen=True, eq=False):
         return cls(np.delete(places, between), places[between], root, inverse, scale, middle, means)
 
     def to_coefficients(self, coordinates: np.ndarray) -> np.ndarray:
-        """Coefficients from coordinates."""
         found = np.empty_like(coordinates)
         found[:, self.between] = coordinates[:, self.between] * self.scale
         found[:, self.ends] = _multiply(self.inverse.mT, coordinates[:, self.ends])
@@ -323,7 +322,6 @@ class _Coordinates(Struct, frozen=True, eq=False):
         return found
 
     def from_coefficients(self, plain: np.ndarray) -> np.ndarray:
-        """Coordinates from coefficients."""
         found = np.empty_like(plain)
         found[:, 0] = (plain[:, 0] + (self.means.mT @ plain)[:, 0]) / self.middle
         found[:, self.between] = plain[:, self.between] / self.scale

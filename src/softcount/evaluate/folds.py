@@ -76,7 +76,6 @@ class FoldAnswers(Struct, frozen=True, dict=True):
         return np.broadcast_to(self.params[0][0], (len(self.rows), self.model.groups))
 
     def by_column(self) -> dict[Key, np.ndarray]:
-        """The contribution of each leaf."""
         return self.model.score_parts(self.params, self.ready)
 
 

@@ -61,7 +61,6 @@ class LinearRows(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def parts(self) -> Any:
-        """The rows by these parts."""
         return (self.features @ self.basis).tocsr()
 
     def scores(self, weights: np.ndarray) -> np.ndarray:

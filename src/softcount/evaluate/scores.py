@@ -209,7 +209,6 @@ def find_rarer_class(held: ScoredRows) -> int:
 
 
 def compute_lift(held: ScoredRows, names: Sequence[Any], place: int, parts: int = PARTS) -> list[LiftLine]:
-    """The lift of the class at `place`."""
     found = held.ranking(place).lift(parts)
     if not found:
         raise DataError(f"no row with a label is of class {names[place]!r}, so there is no lift.")

@@ -114,7 +114,6 @@ class OnnxGraph:
         return self.made["level", key]
 
     def flat(self, of: str) -> str:
-        """Return a column as a vector."""
         return self.node("Reshape", of, self.known([-1], LONG))
 
     # -- formulas

@@ -41,7 +41,6 @@ class InputColumn(Struct, frozen=True, eq=False):
 
     @property
     def number(self) -> bool:
-        """Whether its cells are read as numbers."""
         return self.levels is None or self.valued
 
     @property

@@ -195,7 +195,6 @@ class QueryWriter:
         self.scores = self._groups(SCORE)
 
     def write(self, table: str) -> str:
-        """Add all steps, and return the last selection."""
         parts = table.split(".")
         if not all(parts) or len(parts) > 3:
             raise DataError(f"{table!r} is not a name of a table. Give a name, or schema.name.")
@@ -373,7 +372,6 @@ class QueryWriter:
         self.steps[name] = sql.sum_words(f"{name}_found", f"{name}_words", groups, code.each)
 
     def _values(self, name: str, keyed: Sequence[tuple[str, np.ndarray]]) -> None:
-        """Add a table of numbers."""
         columns = ["k", *(f"g{group}" for group in range(len(keyed[0][1])))]
         rows = [[key, *map(sql.number, row.tolist())] for key, row in keyed]
         if self.dialect == "bigquery":

@@ -220,7 +220,6 @@ def _check_entries(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.Zip
 
 
 def _read_manifest(archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> dict[str, Any]:
-    """Return the content of `model.json` after checking its format."""
     if _DOCUMENT not in entries:
         pickled = any(name.endswith((".pkl", ".pickle", ".joblib")) for name in entries)  # another library's model
         kind = "a zip with a Python pickle in it, which is never loaded" if pickled else "a zip"

@@ -155,7 +155,6 @@ class BifReader:
         return DataError(f"{self.source}, line {self.line(self.at if at is None else at)}: {what}")
 
     def shown(self) -> str:
-        """Return the next token for an error message."""
         token = self.tokens[self.at]
         if token == "/*":
             self.name()  # raises

@@ -281,7 +281,6 @@ def _named(name: Any, arrays: Arrays) -> np.ndarray:
 
 
 def check_column(value: Any) -> Any:
-    """Check a column key, which is a name or an index."""
     sound = isinstance(value, (str, int)) and not isinstance(value, bool)
     require(sound, f"{value!r:.80} is not a column: neither a name nor a place.")
     return value

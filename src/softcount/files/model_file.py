@@ -115,13 +115,11 @@ class FitHistory(Struct, frozen=True):
 
 
 def save_model(model: Learned, path: Any, settings: Document | None = None) -> None:
-    """Write a fitted model; `settings` are those of the estimator."""
     arrays: Arrays = {}
     write(path, encode_model(model, arrays) | {"estimator": settings or {}}, arrays)
 
 
 def load_model(path: Any, document: Document, arrays: Arrays) -> Any:
-    """Return the fitted model in the content of a file."""
     with naming(path, "the model does not make sense", codec.UNSOUND):
         return decode_model(msgspec.convert(document, FiledModel), arrays)
 
@@ -222,7 +220,6 @@ def _file_node(node: Node, model: Model) -> FiledNode:
 
 
 def encode_family(family: Family) -> Document:
-    """Encode a family as its name and its parameters."""
     return {"family": family.name, "own": encode(family, {}, "family")}
 
 
@@ -329,7 +326,6 @@ def _decode_nodes(filed: list[FiledNode], groups: int, schema: Schema, room: int
 
 
 def decode_family(x: Document, key: Key) -> Family:
-    """Return a family from its name and its parameters."""
     require(x["family"] in FAMILIES, f"family {x['family']!r} is not known to this version.")
     return decode(FAMILIES[x["family"]], x["own"], {}, "family", f"the family {x['family']} of column {key!r}")
 
@@ -380,7 +376,6 @@ def _read_counts(model: Model, filed: FiledModel, parts: dict[Key, dict[str, Arr
 
 
 def decode_value(value: Any) -> Any:
-    """Decode a prior or a setting from JSON."""
     if isinstance(value, list):
         return [decode_value(part) for part in value]
     if not isinstance(value, dict):
@@ -403,7 +398,6 @@ def decode_value(value: Any) -> Any:
 
 
 def decode_history(document: Any, groups: int) -> Document:
-    """Return the history as keyword arguments of `Learned`."""
     infinite = ("trace", "log_likelihood", "bic", "icl", "evidence", "cv")
     found = decode(FitHistory, document, {}, "history", "how it was learned", infinite)
     sound = all(x < np.inf for x in (*found.trace, found.log_likelihood or 0.0))

@@ -63,7 +63,6 @@ def refuse_vocabulary(path: Any, document: Document) -> None:
 
 
 def decode_vocabulary(document: Document, arrays: Arrays) -> Chosen:
-    """Return the words in a file's content after checking them."""
     found = decode(Vocabulary, document["vocabulary"], arrays, "vocabulary", "its vocabulary")
     counts, documents, hashed = found.counts, found.documents, found.hashed
     words: Any = decode_words(arrays, "words", "text") if hashed is None else Hashed(hashed)
@@ -83,13 +82,11 @@ def decode_vocabulary(document: Document, arrays: Arrays) -> Chosen:
 
 
 def encode_centres(found: Centres, arrays: Arrays) -> Document:
-    """Encode the centres and their fit as a part of a file."""
     trace = [float(x) for x in found.trace]
     return {"centres": encode(replace(found, trace=trace), arrays, "centres")}
 
 
 def decode_centres(document: Document, arrays: Arrays) -> Centres:
-    """Return the centres in a file's content after checking them."""
     from softcount.learn.k_means import Centres  # imported only for k-means files
     from softcount.learn.lloyd import BEYOND
 

@@ -266,7 +266,6 @@ def read_leaf(model: Fitted, leaf: Node, chunk: Chunk) -> np.ndarray:
 
 
 def refuse_query(leaf: Node, column: Key) -> None:
-    """Raise an error if the columns of a leaf cannot be queried."""
     if leaf.family.facts.words:
         raise DataError(
             f"{column!r} ({family_title(leaf.family)}) cannot be queried: sample() draws documents or sequences."
@@ -324,7 +323,6 @@ def not_together(key: Key, other: Key) -> DataError:
 
 
 def _test(model: Fitted, key: Key, condition: Condition) -> Callable[[Any], np.ndarray]:
-    """Return a function that tests cells of a column against a condition."""
     if _levels(model, key) is not None:
         allowed = set(find_allowed_levels(model, key, condition))
         return lambda cells: np.array([cell in allowed for cell in cells], dtype=bool)

@@ -183,7 +183,6 @@ class Card(Struct, frozen=True):
     contrasts: list[ColumnContrast]
 
     def as_data(self, names: Mapping[Key, str]) -> dict[str, Any]:
-        """The card as data, its columns under their names."""
         typical = {names[key]: value for key, value in self.typical.items()}
         contrasts = [{"column": names[x.key], "influence": x.influence, "here": x.here, "elsewhere": x.elsewhere}
                      for x in self.contrasts]  # fmt: skip

@@ -343,7 +343,6 @@ def number_of(value: Any) -> float:
 
 
 def describe_value(value: Any) -> str:
-    """Return a value or a condition in words."""
     return repr(value) if isinstance(value, Condition) else f"{value:,.10g}" if is_number(value) else str(value)
 
 

@@ -129,7 +129,7 @@ class FittedTable(Learned, frozen=True, eq=False):
         """Return category -> probability for a column given others, or the distribution of a number.
 
         Without `of`, answer for all columns. A given column has a value, a condition such as `between(1, 2)`, a range
-        (1, 2) or a list of values. With `each`, a list is answered column by column.
+        (1, 2) or a list of values. A network answers for several nodes jointly or, with `each`, one by one.
         """
         known = self.read_given(given)
         asked = self.asked(of)
@@ -139,7 +139,7 @@ class FittedTable(Learned, frozen=True, eq=False):
         shown = self.condition(known)
         if of is None:
             return shown.answers(key for key in shown.columns if key not in known)
-        return shown.answers(asked) if each else shown.answer(of)
+        return shown.answers(asked) if each and asked != [of] else shown.answer(of)
 
     def log_probability(self, given: Any) -> float:
         """Return the log-probability of given values; of a density if they hold numbers."""

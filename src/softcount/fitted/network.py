@@ -243,7 +243,6 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
         return self.read_row({})[1].data if self.net.stacks else []
 
     def read_row(self, sure: Mapping[Key, Any]) -> tuple[Chunk, NetRows]:
-        """Read one row of certain values like a table."""
         columns = {
             spec.key: [sure.get(spec.key) if not self.is_named_interval(spec.key, sure) else None]
             for spec in self.schema.used
@@ -269,13 +268,6 @@ class FittedNet(FittedTable, frozen=True, eq=False, dict=True):
     def is_named_interval(self, key: Key, sure: Mapping[Key, Any]) -> bool:
         """Return whether a discretised number is given by the name of a bin."""
         return key in self.net.cuts and isinstance(sure.get(key), str)
-
-    def query(self, of: Any = None, given: Any = None, each: bool = False) -> Any:
-        """Return category -> probability, or an `Answer` for a number.
-
-        Several nodes are answered jointly or, with `each`, one by one.
-        """
-        return super().query(of, given, each=each and self.several(of) is not None)
 
     # -- interventions
 

@@ -545,7 +545,6 @@ def sampled_query(
 
 
 def _by_node(fitted: FittedNet, evidence: Evidence) -> dict[int, np.ndarray]:
-    """Return the likelihood of each category for every node with evidence."""
     found: dict[int, np.ndarray] = {}
     for node, size in enumerate(fitted.net.sizes):
         if evidence.codes[0, node] >= 0:

@@ -214,7 +214,6 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         return ScoreFormula(columns, (formula(self.bias(model)), *self.leaf_terms(model)))
 
     def leaf_terms(self, model: Fitted) -> list[Formula]:
-        """Return what each leaf adds to the scores as a formula."""
         terms = []
         for leaf, found in zip(model.model.leaves, self.leaf_formulas(model), strict=True):
             if found is None:
@@ -235,7 +234,6 @@ class Scorer(Struct, frozen=True, eq=False, kw_only=True, tag_field="kind", tag=
         return model.n_iter
 
     def estimator_settings(self, model: Fitted) -> dict[str, Any]:
-        """Return settings of the estimator that follow from the model."""
         return {"prior": model.prior, "estimate": model.estimate}
 
     def update_notes(self, notes: list[str]) -> list[str]:

@@ -280,7 +280,6 @@ def draw_path(fitted: FittedStates, length: int, rng: np.random.Generator, state
 
 
 def draw_cells(fitted: FittedStates, path: np.ndarray, rng: np.random.Generator) -> Mapping[Key, Any]:
-    """Draw a value of every column at each step of a path."""
     groups, found = np.array(fitted.chain.links.shown)[path], dict[Key, Any]()
     for leaf in fitted.chain.leaves:
         values = leaf.density(fitted.estimates).draw_columns(groups, rng)
