@@ -22,5 +22,5 @@ class Floats(Struct, frozen=True):
     """
 
     axes: tuple[str | None, ...] = (None,)
-    least: float = float("-inf")
+    least: float | None = None
     positive: bool = False

@@ -222,16 +222,21 @@ def check_arrays(record: Any, sizes: Mapping[str, int]) -> None:
     kind: Any = type(record)
     for name, rule in _annotated_arrays(kind):
         value = getattr(record, name)
-        for place, part in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
-            if isinstance(part, msgspec.Struct):
-                check_arrays(part, sizes)
-            elif rule is not None and isinstance(part, np.ndarray):
-                shape = [None if axis is None else _size_of(record, axis, sizes) for axis in rule.axes]
-                fits = part.ndim == len(shape) and all(a in (None, b) for a, b in zip(shape, part.shape, strict=True))
-                require(fits, f"array {place} of {name} has the shape {part.shape}")
-                finite_array(part, None, f"array {place} of {name}")
-                low = (part <= 0).any() if rule.positive else (part < rule.least).any()
-                require(not low, f"array {place} of {name} holds numbers that are too small")
+        parts = value if isinstance(value, (tuple, list)) else (value,)
+        if rule is None:
+            for part in parts:
+                if isinstance(part, msgspec.Struct):
+                    check_arrays(part, sizes)
+            continue
+        shape = [None if axis is None else _size_of(record, axis, sizes) for axis in rule.axes]
+        for place, part in enumerate(parts):
+            sound = part.dtype == np.float64 and part.ndim == len(shape) and bool(np.isfinite(part).all())
+            sound = sound and all(a is None or a == b for a, b in zip(shape, part.shape, strict=True))
+            sound = sound and (not rule.positive or bool((part > 0).all()))
+            if not sound or (rule.least is not None and (part < rule.least).any()):
+                raise ModelFileError(
+                    f"array {place} of {name} is not finite numbers in their range, one for each place"
+                )
 
 
 def _size_of(record: Any, axis: str, sizes: Mapping[str, int]) -> int:
