@@ -154,10 +154,6 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         return iter(self.nodes)
 
     @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        return tuple(node.key for node in self.nodes)
-
-    @cached_property
     def _by_key(self) -> dict[Key, Node]:
         return {node.key: node for node in self.nodes}
 
@@ -189,11 +185,11 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def places(self) -> dict[Key, tuple[Name, int | None]]:
         """Bundle of each node, and its position there."""
-        found: dict[Key, Any] = dict.fromkeys(self.keys)
+        found: dict[Key, tuple[Name, int | None]] = {}
         for bundle in self.bundles:
             for place, key in enumerate(bundle.keys):
                 found[key] = bundle.name, None if bundle.alone else place
-        return found
+        return {node.key: found[node.key] for node in self.nodes}
 
     # -- bundling and separating
 
@@ -241,7 +237,7 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
                 alike.setdefault((prior if plain and not bundle.alone else node.key), []).append(node)
             for nodes in alike.values():
                 found |= _hypers_of(nodes, priors[nodes[0].key], counts.arrays)
-        return {key: found[key] for key in self.keys}
+        return {key: found[key] for key in self.places}
 
     # -- counts and parameters, by bundle
 

@@ -41,10 +41,6 @@ class Ragged(Twofold):
     def alike(self, hi: np.ndarray, lo: np.ndarray) -> Self:
         return type(self)(hi, lo, self.sizes)
 
-    @property
-    def starts(self) -> np.ndarray:
-        return starts_of(self.sizes)
-
     def joined(self, other: Ragged) -> Ragged:
         groups = max(self.shape[0], other.shape[0])
         sizes = self.sizes
@@ -56,16 +52,18 @@ class Ragged(Twofold):
     def grown(self, groups: int, sizes: tuple[int, ...]) -> Twofold:
         if groups == self.shape[0] and sizes == self.sizes:
             return self
-        own = np.arange(sum(self.sizes)) + np.repeat(starts_of(sizes) - self.starts, self.sizes)
+        own = np.arange(sum(self.sizes)) + np.repeat(starts_of(sizes) - starts_of(self.sizes), self.sizes)
         hi, lo = np.zeros((2, groups, sum(sizes)))
         hi[: self.shape[0], own], lo[: self.shape[0], own] = self.hi, self.lo
         return Twofold(hi, lo)
 
     def recoded(self, moves: Sequence[np.ndarray | None]) -> Ragged:
-        tops = [0 if move is None else int(move.max(initial=0)) + 1 for move in moves]
-        sizes = tuple(map(max, self.sizes, tops))
+        sizes = self.sizes
+        for j, move in enumerate(moves):
+            if move is not None and move.max(initial=0) >= sizes[j]:
+                sizes = (*sizes[:j], int(move.max()) + 1, *sizes[j + 1 :])
         hi, lo = np.zeros((2, self.shape[0], sum(sizes)))
-        for move, size, old, new in zip(moves, self.sizes, self.starts, starts_of(sizes), strict=True):
+        for move, size, old, new in zip(moves, self.sizes, starts_of(self.sizes), starts_of(sizes), strict=True):
             own = np.arange(size) if move is None else move[:size]
             hi[:, new + own] = self.hi[:, old : old + len(own)]
             lo[:, new + own] = self.lo[:, old : old + len(own)]
@@ -75,7 +73,7 @@ class Ragged(Twofold):
         """Return (groups x columns x width) counts from code `first` on; zero beyond the counted codes."""
         sizes = np.array(self.sizes)[columns]
         codes = np.arange(first, first + width)
-        cells = self.starts[columns][:, None] + codes
+        cells = starts_of(self.sizes)[columns][:, None] + codes
         met = codes < sizes[:, None]
         if met.all():
             return self.take(cells, 1)
@@ -540,7 +538,8 @@ class Codes(Stack, frozen=True, eq=False):
         room = int(data.max(initial=0)) + 1
         if columns < 2 or room * room * columns <= 2 * PAIR_CELLS:
             return [room] * columns
-        return [int(top) + 1 for top in down_columns(np.maximum, data)]
+        sizes: list[int] = (down_columns(np.maximum, data).astype(np.int64) + 1).tolist()
+        return sizes
 
     def _as_counts(self, flat: np.ndarray, sizes: list[int]) -> Tallies:
         counts = np.ascontiguousarray(flat.T)

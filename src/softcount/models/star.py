@@ -34,8 +34,6 @@ STACKS: dict[str, type[Stack]] = {
     "reals": Reals, "codes": Codes, "joint": JointCodes, "block": Block, "bag": Bag, "features": Stack,
 }  # fmt: skip
 """Stacks by the names that families use."""
-SHARED = ("reals", "codes")
-"""Stacks that hold all columns of their kind."""
 
 
 TILE = 4096
@@ -108,20 +106,22 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def stacks(self) -> tuple[Stack, ...]:
         """Put every leaf on the stack of its family; wide codes, blocks and other families each get a stack."""
-        shared: dict[str, list[Bundle]] = {kind: [] for kind in SHARED}
-        alone: list[Bundle] = []
+        shared: dict[str, list[Bundle]] = {"reals": [], "codes": []}
+        alone: list[Stack] = []
         for bundle in self.nodes.bundles[1:]:
-            kind = kind_of(bundle)
+            kind = bundle.family.facts.stack
             wide = kind == "codes" and self.schema.places[bundle.name].store == "wide"
-            (shared[kind] if kind in SHARED and not wide else alone).append(bundle)
-        found = []
+            if kind in shared and not wide:
+                shared[kind].append(bundle)
+            else:
+                alone.append(stack_apart(bundle, self.schema, self.kernels))
+        found: list[Stack] = []
         for kind, bundles in shared.items():
             if bundles:
                 keys = set(chain(*[bundle.keys for bundle in bundles]))
                 own = tuple([leaf for leaf in self.leaves if leaf.key in keys])
-                places = tuple([self.schema.places[leaf.key] for leaf in own])
-                found.append(STACKS[kind](kind, own, tuple(bundles), places, self.kernels))
-        return (*found, *[stack_apart(bundle, self.schema, self.kernels) for bundle in alone])
+                found.append(make_stack(kind, kind, own, tuple(bundles), self.schema, self.kernels))
+        return (*found, *alone)
 
     @cached_property
     def stacked(self) -> Mapping[Key, tuple[Stack, int]]:
@@ -356,15 +356,15 @@ class Star(Model, Struct, frozen=True, eq=False, dict=True):
 
 
 def stack_apart(bundle: Bundle, schema: Schema, kernels: Kernels) -> Stack:
-    kind = kind_of(bundle)
-    columns = [column for node in bundle.nodes for column in node.columns]
-    places = tuple(schema.places[column] for column in columns) or (ColumnPlace("bags", 0),)
-    return STACKS[kind]((kind, bundle.name), bundle.nodes, (bundle,), places, kernels)
+    kind = bundle.family.facts.stack if bundle.nodes[0].columns else "bag"  # a table that is one sparse block
+    return make_stack(kind, (kind, bundle.name), bundle.nodes, (bundle,), schema, kernels)
 
 
-def kind_of(bundle: Bundle) -> str:
-    """Return the stack of a bundle: a table that is one sparse block is a bag, whatever its family."""
-    return bundle.family.facts.stack if bundle.nodes[0].columns else "bag"
+def make_stack(
+    kind: str, name: Hashable, nodes: tuple[Node, ...], bundles: tuple[Bundle, ...], schema: Schema, kernels: Kernels
+) -> Stack:
+    places = [schema.places[column] for node in nodes for column in node.columns]
+    return STACKS[kind](name, nodes, bundles, tuple(places) or (ColumnPlace("bags", 0),), kernels)
 
 
 def begin_scores(first: np.ndarray, rows: slice, out: np.ndarray | None) -> np.ndarray:
