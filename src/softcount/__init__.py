@@ -18,6 +18,7 @@ _NAMES = {
     "estimators.comparison": "compare",
     "estimators.mixture": "Mixture",
     "estimators.gaussian_mixture": "GaussianMixture",
+    "estimators.joint_model": "JointModel",
     "estimators.k_means": "KMeans SphericalKMeans",
     "estimators.bag_of_words": "BagOfWords",
     "estimators.densities": "Histogram KernelDensity",
@@ -69,6 +70,7 @@ __all__ = [
     "HiddenMarkov",
     "Histogram",
     "Hypotheses",
+    "JointModel",
     "KMeans",
     "KernelDensity",
     "MarkovChain",
@@ -106,6 +108,7 @@ if TYPE_CHECKING:
     from softcount.estimators.densities import Histogram, KernelDensity
     from softcount.estimators.gaussian_mixture import GaussianMixture
     from softcount.estimators.hidden_markov import HiddenMarkov
+    from softcount.estimators.joint_model import JointModel
     from softcount.estimators.k_means import KMeans, SphericalKMeans
     from softcount.estimators.markov_chain import MarkovChain
     from softcount.estimators.mixture import Mixture

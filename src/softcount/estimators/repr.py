@@ -15,6 +15,7 @@ from softcount.errors import DataError
 from softcount.estimators.result_frames import arrow_of
 from softcount.fitted.answers import labels_in
 from softcount.fitted.fitted import Fitted
+from softcount.fitted.joint import FittedJoint
 from softcount.fitted.network import FittedNet
 from softcount.fitted.states import FittedStates
 from softcount.pictures.inline_html import boxed as boxed
@@ -81,8 +82,17 @@ def _describe_network(estimator: Any, fitted: FittedNet) -> Iterator[str]:
         yield picture(graphs.NetworkPicture.of(graph, hidden).draw())
 
 
+def _describe_joint(estimator: Any, fitted: FittedJoint) -> Iterator[str]:
+    columns = len(fitted.trees.coding.columns)
+    yield (
+        f"{fitted.answering_model} over {format_count(columns, 'column')}, {fitted.counts.rows:,.0f} rows, "
+        f"{fitted.trees.held_out:.4g} nats per held-out row"
+    )
+
+
 DESCRIPTIONS_OF_MODELS: dict[type, Callable[[Any, Any], Iterator[str]]] = {
     Fitted: _describe_classes, FittedNet: _describe_network, FittedStates: _describe_states,
+    FittedJoint: _describe_joint,
 }  # fmt: skip
 """How an estimator is described, by the class of its fitted model."""
 

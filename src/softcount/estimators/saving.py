@@ -31,9 +31,9 @@ PARTS = {
     "chain": ("MarkovChain",),
 }
 """The estimators that a file with such a part may name: public ones, never a class to import."""
-MODELS = ("NaiveBayes", "Classifier", "AODE", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov")
+MODELS = ("NaiveBayes", "Classifier", "AODE", "Mixture", "GaussianMixture", "BayesNet", "HiddenMarkov", "JointModel")
 """Estimators that a file with the model of a table or of sequences may name."""
-ONE_MODEL = ("AODE", "BayesNet", "HiddenMarkov")
+ONE_MODEL = ("AODE", "BayesNet", "HiddenMarkov", "JointModel")
 """Estimators with a kind of model that no other has."""
 MOST_MEMBERS = 1000
 

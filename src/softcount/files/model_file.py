@@ -39,7 +39,9 @@ from softcount.text.words import Words
 
 NodeArrays = dict[tuple[str, str], np.ndarray]
 """Arrays of one node by section and name."""
-REGISTERED_BY = {"network": "softcount.fitted.network", "hidden-chain": "softcount.fitted.states"}
+REGISTERED_BY = {
+    "network": "softcount.fitted.network", "hidden-chain": "softcount.fitted.states", "joint": "softcount.fitted.joint",
+}  # fmt: skip
 """Modules that register a model and the class that answers for it; loaded with the first file of such a model."""
 SECTIONS = ("counts", "params", "hyper", "fixed")
 PRIORS = ("Beta", "Dirichlet", "Expert", "Gamma", "NormalInverseChi2", "NormalInverseWishart", "NormalKnownVariance")
@@ -96,6 +98,7 @@ class FiledModel(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     estimator: dict[str, Any]
     dependent: list[tuple[Any, Any, float]] | None = None
     scorer: dict[str, Any] | None = None
+    trees: dict[str, Any] | None = None
 
 
 class FitHistory(Struct, frozen=True):
@@ -304,6 +307,10 @@ def _decode_scoring(filed: FiledModel, arrays: Arrays, model: Any) -> Document:
         from softcount.files.scorers import decode_scorer  # loads the ensemble's classes
 
         found["scorer"] = decode_scorer(filed.scorer, arrays, model, filed.classes is not None)
+    if filed.trees is not None:
+        from softcount.files.trees import decode_trees
+
+        found["trees"] = decode_trees(filed.trees, arrays, model.schema)
     return found
 
 
