@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from math import prod
 from typing import Any, ClassVar
@@ -165,33 +165,11 @@ class Family:
     def _free_numbers(self, name: str, setting: Setting) -> int:
         """Return the number of free values in the parameter of one group."""
         line, inner = self.facts.chart[name], self._inner_shape(name, setting)
+        if name in self.facts.known:
+            return 0
         if line == "covariance":
             return inner[0] * (inner[0] + 1) // 2
         return prod(inner[:-1]) * max(inner[-1] - 1, 0) if line == "shares" else prod(inner)
-
-    def free(
-        self,
-        setting: Setting,
-        groups: int,
-        columns: int = 1,
-        names: Collection[str] | None = None,
-        hyper: Hyper | None = None,
-    ) -> int:
-        """Return the number of free parameters over all groups, or of those with these names.
-
-        It is for this many similar columns. A parameter that groups or columns share counts once. With prior
-        parameters, it is the number after decisions made by the counts.
-        """
-        if hyper is not None and "place" in hyper and "points" not in hyper:  # cells, perhaps grouped into intervals
-            return _count_shares(len(hyper["edges"]) - 1, hyper.get("interval"), groups, columns)
-        if hyper is not None and "group" in hyper:
-            return _count_shares(len(setting.levels), hyper["group"], groups, columns)
-        total = 0
-        for name in self.facts.chart if names is None else names:
-            each = 1 if name in self.facts.shared_by_groups else groups
-            times = 1 if self.facts.shared_by_columns and name == self.facts.spread else columns
-            total += each * times * self._free_numbers(name, setting)
-        return total
 
     def public(self, params: Params, setting: Setting) -> Params:
         """Convert parameters to the user's units."""
@@ -217,12 +195,6 @@ class Family:
 
 
 FAMILIES: dict[str, type[Family]] = {}
-
-
-def _count_shares(levels: int, group: np.ndarray | None, groups: int, columns: int) -> int:
-    """Return the free shares of categories: of their groups in every class, and within the groups in all classes."""
-    found = levels if group is None else int(group.max(initial=-1)) + 1
-    return columns * (groups * max(found - 1, 0) + levels - found)
 
 
 def register(family: type[Family]) -> type[Family]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +84,37 @@ def schwarz_evidence(family: Family, stats: Twofold, hyper: Hyper) -> float:
     size = sum(params[name].size for name in family.facts.chart)
     rows = observed_rows(family, stats.value)
     return family.completed(stats, params) - 0.5 * size * float(np.log(max(rows or 1.0, 1.0)))
+
+
+def count_free(
+    family: Family,
+    setting: Setting,
+    groups: int,
+    columns: int = 1,
+    names: Collection[str] | None = None,
+    hyper: Hyper | None = None,
+) -> int:
+    """Return the number of free parameters over all groups, or of those with these names.
+
+    It is for this many similar columns. A parameter that groups or columns share counts once. With prior parameters, it
+    is the number after decisions made by the counts.
+    """
+    facts, total = family.facts, 0
+    if hyper is not None and "place" in hyper and "points" not in hyper:  # cells, perhaps grouped into intervals
+        return _count_shares(len(hyper["edges"]) - 1, hyper.get("interval"), groups, columns)
+    if hyper is not None and "group" in hyper:
+        return _count_shares(len(setting.levels), hyper["group"], groups, columns)
+    for name in facts.chart if names is None else names:
+        each = 1 if name in facts.shared_by_groups else groups
+        times = 1 if facts.shared_by_columns and name == facts.spread else columns
+        total += each * times * family._free_numbers(name, setting)
+    return total
+
+
+def _count_shares(levels: int, group: np.ndarray | None, groups: int, columns: int) -> int:
+    """Return the free shares of categories: of their groups in every class, and within the groups in all classes."""
+    found = levels if group is None else int(group.max(initial=-1)) + 1
+    return columns * (groups * max(found - 1, 0) + levels - found)
 
 
 def observed_rows(family: Family, stats: np.ndarray) -> float | None:

@@ -105,7 +105,7 @@ class LogNormal(Normal, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return normal_facts(self.tied, False, Kind.POSITIVE)
+        return normal_facts(self.tied, self.variance is not None, Kind.POSITIVE)
 
     def base(self, column: np.ndarray) -> np.ndarray | float:
         return np.where(np.isnan(column), 0.0, -np.log(column))

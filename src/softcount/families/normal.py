@@ -29,12 +29,13 @@ LOOSE = 0.01
 
 
 @cache
-def normal_facts(tied: str | None, free: bool, kind: Kind = Kind.REAL) -> Facts:
-    """Return the facts of normal columns that share a variance as in `tied`, or whose variance is `free`."""
+def normal_facts(tied: str | None, known: bool, kind: Kind = Kind.REAL) -> Facts:
+    """Return the facts of normal columns that share a variance as in `tied`, or whose variance is `known`."""
     shared = frozenset({"variance"} if tied in ("classes", "both") else ())
     return Facts(
         kind=kind, chart={"mean": "plain", "variance": "log"}, n_features=3, stack="reals", rows=0, signed=True,
-        in_units=True, joins_numbers=free and tied is None, spread="variance", shared_by_groups=shared,
+        in_units=True, joins_numbers=not known and tied is None and kind is Kind.REAL, spread="variance",
+        known=frozenset({"variance"} if known else ()), shared_by_groups=shared,
         shared_by_columns=tied in ("columns", "both"),
     )  # fmt: skip
 
@@ -285,7 +286,7 @@ class Normal(AroundMean, Struct, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return normal_facts(self.tied, self.variance is None)
+        return normal_facts(self.tied, self.variance is not None)
 
     def count(self, column: np.ndarray, memberships: np.ndarray, params: Params | None, setting: Setting) -> Twofold:
         """Count each group centred on its own rows, then shift to the anchor. A stack uses kernels instead."""
@@ -427,9 +428,6 @@ class Normal(AroundMean, Struct, frozen=True):
             loose = np.where(kappa > 0, variance / np.maximum(kappa, 1e-300), np.inf)
             return NormalKnownVariance(mean, loose, variance)
         return NormalInverseChi2(mean, kappa, self._pool(rows + hyper["nu"]), variance)
-
-    def _free_numbers(self, name: str, setting: Setting) -> int:
-        return 0 if name == "variance" and self.variance is not None else super()._free_numbers(name, setting)
 
 
 def _numbers(family: Family, column: np.ndarray) -> np.ndarray:

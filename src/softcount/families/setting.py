@@ -138,6 +138,8 @@ class Facts(Struct, frozen=True):
     """Whether statistics other than the first (the rows) may be negative."""
     number_parents: tuple[Key, ...] = ()
     """Numeric columns that it depends on."""
+    known: frozenset[str] = frozenset()
+    """Parameters with a known value."""
     shared_by_groups: frozenset[str] = frozenset()
     """Parameters that all groups have in common."""
     shared_by_columns: bool = False

@@ -29,7 +29,7 @@ def _facts(freedom: float | None) -> Facts:
     return Facts(
         chart={"mean": "plain", "spread": "log", "freedom": "log"}, n_features=5, exact=False, mergeable=False,
         has_products=False, rows=0, signed=True, hidden="have hidden weights",
-        spread="spread", bounds={"freedom": ends},
+        spread="spread", bounds={"freedom": ends}, known=frozenset(() if freedom is None else ("freedom",)),
     )  # fmt: skip
 
 
@@ -209,9 +209,6 @@ class Student(normal.AroundMean, Struct, frozen=True):
         else:
             tails = rows * height(np.array(self.freedom / 2.0)) - self.freedom / 2.0 * spare
         return float(np.where(rows > 0, about + tails, 0.0).sum())
-
-    def _free_numbers(self, name: str, setting: Setting) -> int:
-        return 0 if name == "freedom" and self.freedom is not None else 1
 
 
 def _sums(stats: Twofold) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from softcount.errors import DataError
 from softcount.families import Family, How, Hyper, Params, Setting
 from softcount.families.base import family_title
 from softcount.families.candidates import NumberFacts, candidates, facts_of_numbers
+from softcount.families.learning import count_free
 from softcount.learn.record import Plan, retry_wider
 from softcount.models.nodes import Node, node_hyper
 from softcount.models.stacks import one_hot
@@ -101,7 +102,7 @@ class FamilyTrial(Struct, frozen=True, eq=False, dict=True):
     def expected_mean(self) -> float:
         """Estimate the mean score of held-out rows: the mean on the training rows minus parameters per row (Akaike)."""
         values, weights = self.numbers.values, self.numbers.weights
-        free = self.node.family.free(self.node.setting, self.numbers.groups)
+        free = count_free(self.node.family, self.node.setting, self.numbers.groups)
         return float(np.average(self._scores(self.whole, np.arange(len(values))), weights=weights)) - free / len(values)
 
     def held_out(self, best: np.ndarray | None = None) -> np.ndarray | None:
@@ -271,7 +272,7 @@ class Entry(Struct, frozen=True, eq=False):
 
     @property
     def size(self) -> int:
-        return self.trial.node.family.free(self.trial.node.setting, 1)
+        return count_free(self.trial.node.family, self.trial.node.setting, 1)
 
 
 class Contest(Struct, frozen=True, eq=False):
@@ -327,7 +328,7 @@ class Contest(Struct, frozen=True, eq=False):
         """
         if not known_classes:
             quick = family.facts.exact and family.facts.races and not family.facts.counts_points
-            return quick and family.free(Setting(), 1) <= SIMPLE
+            return quick and count_free(family, Setting(), 1) <= SIMPLE
         return self.numbers.labelled or not family.facts.needs_classes
 
     def _mean(self, entry: Entry) -> float:

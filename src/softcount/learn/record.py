@@ -16,7 +16,7 @@ from softcount.core.ranges import NotNegative
 from softcount.errors import DataError
 from softcount.families import How, floors
 from softcount.families.base import NEVER_BELOW_ONE
-from softcount.families.learning import observed_rows
+from softcount.families.learning import count_free, observed_rows
 from softcount.learn.checkpoints import Checkpoint
 from softcount.models.base import ClassModel, CompiledStep, Model
 from softcount.models.declare import Declared
@@ -280,7 +280,9 @@ def _evidence(bundle: Bundle, imagined: Imagined, params: Params, counts: Counts
     for place in held:
         node, own = bundle.nodes[place], stats if bundle.alone else stats[:, place]
         fixed = imagined.fixed[node.key]
-        left = family.free(node.setting, bundle.groups) - family.free(node.setting, bundle.groups, names=fixed)
+        left = count_free(family, node.setting, bundle.groups) - count_free(
+            family, node.setting, bundle.groups, names=fixed
+        )
         total += family.completed(own, params[node.key]) - 0.5 * left * log(max(counts.rows, 1.0))
     free = [place for place in range(len(bundle.nodes)) if place not in held]
     if free:

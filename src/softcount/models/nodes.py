@@ -20,6 +20,7 @@ from softcount.errors import DataError
 from softcount.families import Family, How, Hyper, Setting
 from softcount.families import Params as Own
 from softcount.families.density import Density
+from softcount.families.learning import count_free
 from softcount.priors import Dirichlet, Expert
 from softcount.priors.distribution import Distribution
 from softcount.table.schema import Key
@@ -329,8 +330,8 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
             for names, columns in alike.items():
                 setting, groups = bundle.nodes[0].setting, bundle.groups
                 hyper = None if imagined is None else imagined.hypers[bundle.name]
-                total += bundle.family.free(setting, groups, columns, hyper=hyper)
-                total -= bundle.family.free(setting, groups, columns, names)
+                total += count_free(bundle.family, setting, groups, columns, hyper=hyper)
+                total -= count_free(bundle.family, setting, groups, columns, names)
         return total
 
 
