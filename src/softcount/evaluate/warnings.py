@@ -8,7 +8,6 @@ import numpy as np
 
 from softcount.core import remedies
 from softcount.fitted.fitted import DependentPairs, Fitted
-from softcount.learn.correlated_columns import column_of
 from softcount.networks.scores import CodeCounts, Dependence, dependence, dependent_pairs
 from softcount.pictures.text import format_loss
 from softcount.sources.wording import and_others
@@ -194,7 +193,8 @@ def _count_codes(
     some_rows = slice(None, None, 1 if most is None else max(1, -(-rows * len(fields) // most)))
     labels = np.concatenate([np.asarray(chunk.labels, dtype=np.int64) for chunk in chunks])[some_rows]
     weights = np.concatenate([chunk.row_weights for chunk in chunks])[some_rows]
-    cells = {spec.key: column_of(fitted.schema, spec, chunks)[some_rows] for spec in fields}
+    places = fitted.schema.places
+    cells = {spec.key: np.concatenate([x.column(places[spec.key]) for x in chunks])[some_rows] for spec in fields}
     codes = np.stack([labels, *(_codes(spec, cells[spec.key], weights) for spec in fields)], axis=1)
     sizes = [int(column.max(initial=0)) + 1 for column in codes.T]
     numeric = [spec for spec in fields if spec.kind.numeric and most is None]

@@ -34,10 +34,10 @@ def decode_scorer(document: Document, arrays: Arrays, model: ClassModel, known_c
     sizes = {"classes": classes, "leaves": len(model.leaves)}
     found = decode(SCORERS[kind], document, arrays, "scorer", what, infinite, sizes)
     found = found if check is None else check(found, model)
-    if found.calibration is not None:
-        curves = 0 if found.calibration.method == "temperature" else 1 if classes == 2 else classes
-        sound = known_classes and classes > 1 and len(found.calibration.curves) == curves
-        sound = sound and bool(found.calibration.before and found.calibration.after)
+    if (calibration := found.calibration) is not None:
+        curves = 0 if calibration.method == "temperature" else 1 if classes == 2 else classes
+        sound = known_classes and classes > 1 and len(calibration.curves) == curves
+        sound = sound and bool(calibration.before and calibration.after)
         require(sound, "its calibration makes no sense: it is of other classes, or has no figures.")
     return found
 
