@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 def predict(request: Request) -> None:
     outputs.check_output(request.output, request.model, request.data)
     model, given = models.open_model(request.model, sequences=True), request.decide != DecisionRequest()
-    in_sequences = models.is_of_sequences(model)
-    if in_sequences:
+    if models.is_of_sequences(model):
         if request.of is not None or request.anomaly or request.keep or given:
             raise DataError(
                 f"{request.model} is a model of sequences: --of, --anomaly, --keep, --cost and similar options do "

@@ -1,7 +1,7 @@
-"""A server on this machine for a page that is too large for a file, or to ask `predict` from it.
+"""A server on this machine for an explorer that is too large for a file, or that shows the answers of `predict`.
 
-It listens on 127.0.0.1 alone, at a port that the system chooses. A request must have the token that was printed, and
-must be for this very host: another page in the same browser knows neither.
+It listens on 127.0.0.1 only, at a port that the system chooses. A request needs the token that was printed, and must
+name this host: another page in the same browser knows neither.
 """
 
 from __future__ import annotations
