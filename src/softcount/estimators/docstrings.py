@@ -68,11 +68,20 @@ ARGUMENTS: Arguments = {
 RESULTS = {
     "Self": "This estimator.",
     "BestError": "The estimate, with the attributes `error`, `standard_error` and `rows`.",
+    "Dependence": "`information`, the conditional mutual information in nats; `g2` with `freedom` degrees of freedom; "
+    "`p_value`.",
+    "Evaluation": "`accuracy`, `balanced_accuracy`, `log_loss`, `brier`, `auc`, `calibration_error`, the confusion "
+    "matrix and further figures.",
     "ExplorePage": '`save("explore.html")` writes it as one file that needs no server.',
+    "LikeliestLevels": "`levels`, a dict of the categories by node, and `log_probability`.",
+    "NodeTable": "Probabilities of its categories for each configuration of its parents. `print` shows it as a table.",
+    "Quadratic": "The coefficients; with one column, `roots` are the values at which both classes are as probable.",
     "Report": '`save("report.html")` writes it; the ending may also be .json or .txt. Printed, it is text.',
+    "Threshold": "The threshold with its precision and recall, for `predict(X, threshold=...)`.",
 }
 """Meaning of the results of methods, by the annotation."""
 RESULTS_OF_METHODS: Arguments = {
+    "do": ("", "The changed network."),
     "merge": ("", "A new estimator; neither of the two is changed."),
     "predict": ("ndarray of shape (n_rows,)", "Classes."),
     "predict_proba": ("ndarray of shape (n_rows, n_classes)", "Probabilities in the order of the classes."),
@@ -85,6 +94,7 @@ RESULTS_OF_METHODS: Arguments = {
         "Share of rows whose class is predicted or, without classes, mean log-density per row or sequence.",
     ),
     "score_samples": ("ndarray of shape (n_rows,) or (n_sequences,)", "Log-densities or log-probabilities in nats."),
+    "to_logistic": ("", "A new estimator that predicts classes by logistic regression."),
     "stationary": ("dict", "Share of each state or symbol."),
 }
 """Type and meaning of the results of methods, by their names; an empty type is that of the annotation."""
@@ -114,7 +124,7 @@ def document_methods(cls: type, arguments: Arguments, **results: str) -> None:
     for name, own in vars(cls).items():
         method = getattr(own, "__func__", own)
         if not name.startswith("_") and isinstance(method, FunctionType) and method.__doc__:
-            annotated = str(method.__annotations__.get("return")).rpartition(".")[2]
+            annotated = str(method.__annotations__.get("return")).rpartition(".")[2].partition("[")[0]
             kind, meaning = RESULTS_OF_METHODS.get(name, ("", results.get(annotated)))
             meaning = "A fitted estimator." if isinstance(own, classmethod) and annotated == "Self" else meaning
             kind = kind or (cls.__name__ if annotated == "Self" else annotated)

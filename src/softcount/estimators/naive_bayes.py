@@ -428,12 +428,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         y : array of shape (n_rows,) or str
             Their classes, or the name of the column of `X` that holds them. Rows without a label are skipped.
 
-        Returns
-        -------
-        Evaluation
-            `accuracy`, `balanced_accuracy`, `log_loss`, `brier`, `auc`, `calibration_error`, the confusion matrix and
-            further figures.
-
         Examples
         --------
         >>> rows, classes = {"cough": ["yes", "yes", "no", "no"]}, ["ill", "ill", "well", "well"]
@@ -495,11 +489,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Smallest precision to reach.
         recall : float, default=None
             Smallest recall to reach. Give either this or `precision`.
-
-        Returns
-        -------
-        Threshold
-            The threshold with its precision and recall, for `predict(X, threshold=...)`.
 
         Raises
         ------
@@ -624,11 +613,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
         c2 : object, default=None
             The class to compare with. By default, the second of two.
 
-        Returns
-        -------
-        Quadratic
-            The coefficients. With one column, `roots` are the values at which both classes are equally probable.
-
         Raises
         ------
         DataError
@@ -671,11 +655,6 @@ class ClassEstimator(ClassifierMixin, FittedEstimator):  # type: ignore[misc]  #
             Labels, or the name of the column of `X` that holds them. Rows without a label are ignored.
         penalty : float, default=1.0
             Strength of the L2 penalty on the weights: scikit-learn's `C=1 / penalty`.
-
-        Returns
-        -------
-        Same type as this model
-            A new model that predicts classes by logistic regression.
 
         Examples
         --------

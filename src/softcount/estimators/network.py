@@ -498,11 +498,6 @@ class BayesNet(EmEstimator, TableEstimator):
         node : str
             Name of a node with categories.
 
-        Returns
-        -------
-        NodeTable
-            Probabilities of its categories for each configuration of its parents. `print` shows it as a table.
-
         Raises
         ------
         DataError
@@ -600,11 +595,6 @@ class BayesNet(EmEstimator, TableEstimator):
         given : dict, default=None
             Evidence by node.
 
-        Returns
-        -------
-        LikeliestLevels
-            `levels`, a dict of the categories by node, and `log_probability`.
-
         Examples
         --------
         >>> net = BayesNet([("Rain", "Wet")]).fit({"Rain": ["yes", "no", "no"], "Wet": ["yes", "no", "no"]})
@@ -650,12 +640,6 @@ class BayesNet(EmEstimator, TableEstimator):
             Columns.
         given : str or list of str, default=()
             Columns to condition on.
-
-        Returns
-        -------
-        Dependence
-            `information`, the conditional mutual information in nats; `g2` with `freedom` degrees of freedom;
-            `p_value`.
 
         Examples
         --------
@@ -750,11 +734,6 @@ class BayesNet(EmEstimator, TableEstimator):
             Values by node.
         **named
             Values of nodes, as keyword arguments, if their names are Python identifiers.
-
-        Returns
-        -------
-        BayesNet
-            The changed network.
 
         References
         ----------
