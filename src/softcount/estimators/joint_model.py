@@ -19,7 +19,7 @@ from softcount.fitted.joint import FittedJoint
 from softcount.learn.record import Plan
 from softcount.models.declare import read_kinds
 from softcount.run.local import Threads
-from softcount.table import Table, open_table
+from softcount.table import open_table
 
 
 class JointModel(TableEstimator):
@@ -133,10 +133,6 @@ class JointModel(TableEstimator):
         ]
         return self._result(arrow_lines(lines))
 
-    def _read_rows(self, X: Any) -> Table:
-        fitted: FittedJoint = self._fitted
-        return fitted.table(inputs.check_rows(self, X, reset=False))
-
     # -- answers
 
     def query(self, of: Any = None, given: Any = None) -> Any:
@@ -172,18 +168,6 @@ class JointModel(TableEstimator):
         return self._fitted.query(of, given)
 
     @row_by_row
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of the observed cells of each row.
-
-        Categories and values that many rows share have probabilities, other numbers densities.
-        """
-        table = self._read_rows(X)
-        with Threads(self.n_jobs) as threads:
-            found = self._fitted.score_rows(table, threads)
-        inputs.warn_of_unseen(table)
-        return np.asarray(found)
-
-    @row_by_row
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each component given the row.
 
@@ -192,8 +176,7 @@ class JointModel(TableEstimator):
         ndarray of shape (n_rows, n_components_)
             Probabilities, each row summing to one.
         """
-        with Threads(self.n_jobs) as threads:
-            return np.asarray(self._fitted.proba(self._read_rows(X), threads))
+        return np.asarray(self._answer(X, "proba"))
 
     def impute(self, X: Any, draws: int | None = None, random_state: RandomState = None) -> Any:
         """Fill missing cells given the rest of the row.
@@ -237,12 +220,6 @@ class JointModel(TableEstimator):
         count = check_whole("draws", draws, 1)
         return [fill_cells(X, fitted.draw_fills(self._read_rows(X), rng), order) for _ in range(count)]
 
-    @row_by_row
-    def anomaly_score(self, X: Any) -> np.ndarray:
-        """Return how far the log-density of each row lies below the expected one, given which cells are observed."""
-        with Threads(self.n_jobs) as threads:
-            return np.asarray(self._fitted.anomaly_scores(self._read_rows(X), threads))
-
     @check_arguments
     def anomalies(self, X: Any, n: int = 10) -> Frame:
         """Return the most anomalous rows with the reasons.
@@ -272,7 +249,7 @@ class JointModel(TableEstimator):
         >>> rows["x"].append(1.1), rows["kind"].append("b")
         (None, None)
         >>> model = JointModel(random_state=0).fit(rows)
-        >>> model.anomalies(rows, n=1)["row"].to_pylist()
+        >>> list(model.anomalies(rows, n=1)["row"])
         [30]
         """
         fitted, table = self._fitted, self._read_rows(X)
