@@ -246,11 +246,9 @@ class JointModel(TableEstimator):
         Examples
         --------
         >>> rows = {"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2] * 5, "kind": ["a", "a", "a", "b", "b", "b"] * 5}
-        >>> rows["x"].append(1.1), rows["kind"].append("b")
-        (None, None)
         >>> model = JointModel(random_state=0).fit(rows)
-        >>> list(model.anomalies(rows, n=1)["row"])
-        [30]
+        >>> list(model.anomalies({"x": [1.1, 1.1], "kind": ["a", "b"]}, n=1)["row"])
+        [1]
         """
         fitted, table = self._fitted, self._read_rows(X)
         with Threads(self.n_jobs) as threads:
