@@ -162,8 +162,8 @@ class JointModel(TableEstimator):
         --------
         >>> rows = {"x": [1.0, 1.1, 1.2, 9.0, 9.1, 9.2] * 5, "kind": ["a", "a", "a", "b", "b", "b"] * 5}
         >>> model = JointModel(random_state=0).fit(rows)
-        >>> round(model.query("x", {"kind": "b"}).mean)
-        9
+        >>> model.query("x", {"kind": "b"}).mean > 8
+        True
         """
         return self._fitted.query(of, given)
 
