@@ -14,7 +14,7 @@ import numpy as np
 
 from softcount.core.counts import Twofold
 from softcount.families.moments import block_moments
-from softcount.families.setting import SLACK, SMALLEST, Hyper, Params, Setting
+from softcount.families.setting import SLACK, SMALLEST, Facts, Hyper, Params, Setting
 
 if TYPE_CHECKING:
     from softcount.families.base import Family
@@ -33,7 +33,7 @@ def clip_spread(family: Family, spread: np.ndarray, hyper: Hyper) -> np.ndarray:
     """Return the nearest values of the spread parameter that respect its limit."""
     if "top" in hyper:
         return np.asarray(np.minimum(spread, hyper["top"]))
-    if _is_covariance(family):
+    if _is_covariance(family.facts):
         return clip_covariance(spread, _unit(family, hyper), float(hyper["floor"]))
     spread = np.maximum(spread, np.max(hyper["floor"]) if family.facts.shared_by_columns else hyper["floor"])
     return np.where(hyper["known"] > 0, hyper["known"], spread) if "known" in hyper else spread
@@ -41,15 +41,16 @@ def clip_spread(family: Family, spread: np.ndarray, hyper: Hyper) -> np.ndarray:
 
 def find_narrow(family: Family, params: Params, hyper: Hyper) -> np.ndarray:
     """Return which groups have a spread at its limit."""
-    name = family.facts.spread
+    facts = family.facts
+    name = facts.spread
     if not name:
         return np.zeros(len(next(iter(params.values()))), dtype=bool)
-    if _is_covariance(family):
+    if _is_covariance(facts):
         return _count_narrow(family, params[name], hyper) > 0
     if "top" in hyper:
         return np.asarray(params[name] >= hyper["top"] * (1 - SLACK))
     narrow: np.ndarray = np.asarray(params[name] <= hyper["floor"] * (1 + SLACK))
-    if "shares" not in family.facts.chart.values():
+    if "shares" not in facts.chart.values():
         return narrow
     every = np.asarray(narrow.all(axis=1))  # a mixture is narrow if all of its parts are
     return np.asarray(every.any(axis=-1)) if every.ndim > 1 else every
@@ -57,7 +58,7 @@ def find_narrow(family: Family, params: Params, hyper: Hyper) -> np.ndarray:
 
 def find_spikes(family: Family, params: Params, hyper: Hyper, stats: Twofold) -> np.ndarray:
     """Return which groups have a spread at its limit, unless that of the whole column is there too."""
-    if _is_covariance(family):
+    if _is_covariance(family.facts):
         rows, _, scatter = block_moments(stats.sum(0).spread(0))
         spread = scatter / np.maximum(rows, 1e-300)[..., None, None]
         before = _count_directions(spread, _unit(family, hyper), float(hyper["floor"]))
@@ -79,7 +80,7 @@ def rows_needed(family: Family, setting: Setting) -> float:
     if not free:
         return 0.0
     columns = len(setting.anchor)
-    return columns + 1.0 if _is_covariance(family) and free > columns else 2.0
+    return columns + 1.0 if _is_covariance(family.facts) and free > columns else 2.0
 
 
 def spread_of_table(family: Family, hypers: list[Hyper], setting: Setting, groups: int, fixed: Params) -> Params:
@@ -91,7 +92,7 @@ def spread_of_table(family: Family, hypers: list[Hyper], setting: Setting, group
     if set(family.facts.chart) != {"mean", name} or "whole" not in hypers[0]:
         return {}
     whole = np.mean([np.atleast_1d(hyper["whole"]) for hyper in hypers], axis=0)
-    spread, inner = (np.diag(whole), whole.shape) if _is_covariance(family) else (whole[0], ())
+    spread, inner = (np.diag(whole), whole.shape) if _is_covariance(family.facts) else (whole[0], ())
     private = {"mean": np.zeros((groups, *inner)), name: np.broadcast_to(spread, (groups, *spread.shape))} | fixed
     return {name: family.public(private, setting)[name]}
 
@@ -102,13 +103,13 @@ def deviation(family: Family, params: Params) -> np.ndarray | float:
     if not name or not places:
         return 1.0
     spread = params[name]
-    spread = np.diagonal(spread, axis1=-2, axis2=-1) if _is_covariance(family) else spread
+    spread = np.diagonal(spread, axis1=-2, axis2=-1) if _is_covariance(family.facts) else spread
     spread = np.sqrt(np.maximum(spread, SMALLEST))
     return np.asarray(spread[..., None] if spread.ndim < places[0].ndim else spread)
 
 
-def _is_covariance(family: Family) -> bool:
-    return family.facts.chart.get(family.facts.spread) == "covariance"
+def _is_covariance(facts: Facts) -> bool:
+    return facts.chart.get(facts.spread) == "covariance"
 
 
 def _unit(family: Family, hyper: Hyper) -> np.ndarray:

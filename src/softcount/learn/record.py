@@ -204,7 +204,8 @@ def note_states(model: ClassModel, params: Params, imagined: Imagined, names: Se
     """Notes on choices and degenerate columns of a model of known classes."""
     notes = []
     for leaf in model.leaves:
-        what = leaf.density(params).decision()
+        facts = leaf.family.facts
+        what = leaf.density(params).decision() if facts.needs_classes or facts.counts_points else None
         if what is not None:
             notes.append(f"{wording.column(leaf.key)}: {what}.")
     notes += note_degenerate(model, params, imagined)
