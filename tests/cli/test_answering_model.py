@@ -51,7 +51,7 @@ def mean_charge(folder: Path, model: str) -> tuple[float, dict[str, Any], str]:
 def test_naive_bayes_is_named_and_warned_of_where_columns_depend_on_each_other(folder: Path) -> None:
     mean, answer, said = mean_charge(folder, "plain.sc")
     assert answer["model"] == "naive Bayes" and "answered by: naive Bayes" in said
-    assert WARNED in said and "fit --model mixture or, quicker, fit --model network" in said
+    assert WARNED in said and "fit --model joint" in said
     rows = bills()
     truth = rows["charge"][(rows["left"] == "yes") & (rows["line"] == "fibre")].mean()
     assert abs(mean - truth) > 30  # the answer that the warning is about
@@ -84,7 +84,7 @@ def test_the_library_warns_too(folder: Path) -> None:
     for model in (fitted, softcount.load(folder / "plain.sc")):
         assert model.answering_model_ == "naive Bayes"
         for ask in (lambda: model.query("charge", {"line": "dsl"}), lambda: model.sample(3)):  # noqa: B023
-            with pytest.warns(softcount.DataWarning, match="Mixture.*or BayesNet.tan"):
+            with pytest.warns(softcount.DataWarning, match="JointModel"):
                 ask()
     assert len(softcount.load(folder / "network.sc").sample(3)) == 3
     assert softcount.load(folder / "mixture.sc").answering_model_.startswith("mixture of")

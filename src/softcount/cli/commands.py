@@ -212,12 +212,11 @@ FIT_GROUPS = {
         ),
         option(
             "--model NAME",
-            "Model of the target: auto, naive-bayes, aode, network, mixture. auto is the ensemble with the best "
-            "cross-validated log-loss; aode is averaged one-dependence estimators. With auto, naive-bayes and aode, "
-            "query, impute, sample and explore use naive Bayes. Two models of all columns, with the target as an "
-            "ordinary one, account for dependent columns: a mixture whose number of classes is chosen, and a network "
-            "found by search (faster).",
-            type=("auto", "naive-bayes", "aode", "network", "mixture"), unset="auto",
+            "Model of the target: auto, naive-bayes, aode. auto is the ensemble with the best cross-validated "
+            "log-loss; aode is averaged one-dependence estimators. With them, query, impute, sample and explore use "
+            "naive Bayes. Models of all columns, with the target as an ordinary one: joint, a mixture of trees, which "
+            "answers questions about any columns best; network, found by search; mixture, of independent columns.",
+            type=("auto", "naive-bayes", "aode", "network", "mixture", "joint"), unset="auto",
         ),
         NETWORK_OPTIONS[0],
         CHAIN_OPTIONS[0],

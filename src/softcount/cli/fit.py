@@ -46,6 +46,7 @@ aode: Any = LazyModule("softcount.evaluate.aode")
 dask: Any = LazyModule("softcount.run.dask")
 expert: Any = LazyModule("softcount.bayes.expert")
 hidden_markov: Any = LazyModule("softcount.estimators.hidden_markov")
+joint: Any = LazyModule("softcount.fit.joint")
 markov_chain: Any = LazyModule("softcount.estimators.markov_chain")
 mixture: Any = LazyModule("softcount.learn.mixture")
 network: Any = LazyModule("softcount.fit.network")
@@ -54,7 +55,7 @@ networks: Any = LazyModule("softcount.networks.network")
 show: Any = LazyModule("softcount.cli.show")
 spark: Any = LazyModule("softcount.run.spark")
 
-JOINT = ("network", "mixture")
+JOINT = ("network", "mixture", "joint")
 """Models of all columns, of which the target is one."""
 WITH_CLASS = ("naive", "tan", "joint")
 NETWORK_WORDS = (*WITH_CLASS, "chow-liu", "search")
@@ -176,6 +177,8 @@ def check_model(request: Request) -> None:
         refuse(request, EVALUATED, why)
         if request.model == "network":
             request.net = "search"
+        if request.model == "joint":
+            refuse(request, "classes criterion starts checkpoint spill engine", "cannot be given with --model joint")
     if request.in_sequences:
         check_sequences(request)
         return
@@ -339,7 +342,9 @@ def learn_table(request: Request, output: str, tell: Tell) -> Learned:
     beliefs = None
     with open_runner(request) as runner:
         wanted: Any
-        if request.net is None:
+        if request.model == "joint":
+            wanted = joint_request(request, kinds, tell)
+        elif request.net is None:
             wanted = class_request(request, kinds, tell)
         else:
             wanted = network_request(request, kinds, table, tell)
@@ -434,6 +439,12 @@ def class_request(request: Request, kinds: Declared, tell: Tell) -> ClassRequest
     averaged = aode.AodePlan() if request.model == "aode" else None
     ensemble = request.model in (None, "auto")
     return ClassRequest(plan, calibration=request.calibrate, aode=averaged, ensemble=ensemble, **tried)
+
+
+def joint_request(request: Request, kinds: Declared, tell: Tell) -> Any:
+    if kinds.auto or kinds.all_auto or kinds.blocks:
+        raise DataError("--kind: a joint model takes the kind of a single column, such as zip=categorical.")
+    return joint.JointRequest(Plan(declared=kinds, prior="row", watch=report_starts(tell)), seed=request.seed)
 
 
 # -- networks

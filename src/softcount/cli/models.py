@@ -104,6 +104,19 @@ def is_network(model: Any) -> bool:
     return hasattr(model, "net")
 
 
+def is_joint(model: Any) -> bool:
+    return hasattr(model, "trees")
+
+
+def refuse_joint(path: str, model: Any, command: str) -> None:
+    """Raise an error for a joint model, which a command has no answer for."""
+    if is_joint(model):
+        raise DataError(
+            f"{path}: a joint model, which {command} does not take.\n"
+            f"  Use: softcount query, sample, impute, predict --of COLUMN, or show with DATA for anomalies"
+        )
+
+
 def is_of_sequences(model: Any) -> bool:
     """Whether a model is a Markov chain or a hidden Markov model, the only estimators that `open_model` returns."""
     return hasattr(model, "get_params")
@@ -118,6 +131,8 @@ def is_hidden(model: Any) -> bool:
 
 def column_keys(fitted: Fitted) -> dict[str, Key]:
     """The columns that can be queried, by name; a table without names has numbers."""
+    if is_joint(fitted):
+        return {name: key for key, name in labels(spec.key for spec in fitted.schema.fields).items()}
     single = [part for key in fitted.params for part in (key if isinstance(key, tuple) else (key,))]
     single += [spec.key for spec, _ in find_derived_fields(fitted.schema)]
     return {name: key for key, name in labels([*single, *([] if fitted.target is None else [fitted.target])]).items()}

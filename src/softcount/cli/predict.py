@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from softcount.cli import models, outputs, read
-from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, suggestion
+from softcount.cli.options import DecisionRequest, Request, class_numbers, find_class, find_name, suggestion
 from softcount.cli.read import open_like, open_rows, read_sequences
 from softcount.core.special import log_of
 from softcount.errors import DataError
@@ -58,6 +58,8 @@ def predict(request: Request) -> None:
 
 def predict_rows(model: Any, request: Request) -> tuple[pa.Table, Table]:
     """The class of every row, or a node of a network given the rest of it, with the probability of each; the table."""
+    if models.is_joint(model):
+        return predict_column(model, request)
     decide, names, node = request.decide, model.names, None
     if models.is_network(model):
         node = models.find_node(model, request.of, "predict")
@@ -79,6 +81,24 @@ def predict_rows(model: Any, request: Request) -> tuple[pa.Table, Table]:
             proba = reweight(decide, lambda: log_of(plain()), names, lambda: np.array(list(model.query(node).values())))
         proba = plain() if proba is None else proba
     return answers.prediction_table(names, proba, choose(decide, proba, names), odd, table.source.files), table
+
+
+def predict_column(model: Any, request: Request) -> tuple[pa.Table, Table]:
+    """The most probable category or the mean of one column given the rest of every row, by a joint model."""
+    if request.of is None:
+        raise click.UsageError(f"{request.model}: a joint model predicts any column: name one with --of COLUMN")
+    if request.decide != DecisionRequest():
+        raise DataError("--cost, --class-prior and --threshold are for models of a target.")
+    key = find_name(models.column_keys(model), request.of, "--of")
+    with outputs.progress() as tell, Threads() as threads:
+        table = open_like(model, request.data, request.form, tell)
+        odd = model.anomaly_scores(table, threads) if request.anomaly else None
+        values, shares = model.predict_column(table, key)
+    if shares is not None:
+        names = list(model.schema[key].levels)
+        return answers.prediction_table(names, shares, shares.argmax(axis=1), odd, table.source.files), table
+    found = {"predicted": pa.array(values)}
+    return pa.table(found if odd is None else found | {"anomaly": pa.array(odd)}), table
 
 
 def predict_steps(model: Any, request: Request) -> pa.Table:
@@ -166,6 +186,7 @@ def evaluate(request: Request) -> None:
     if request.precision is not None and request.recall is not None:
         raise click.UsageError("--precision and --recall both choose the threshold: give only one of them")
     fitted = models.open_model(request.model)
+    models.refuse_joint(request.model, fitted, "evaluate")
     net = models.is_network(fitted)
     if not net and fitted.classes is None:
         raise DataError(f"{request.model}: a model of found classes has no target to evaluate.")
@@ -258,6 +279,7 @@ def explain(request: Request) -> None:
         outputs.write_rows(explain_steps(model, request), request)
         return
     request.layout.refuse(request.model)
+    models.refuse_joint(request.model, model, "explain")
     if models.is_network(model):
         explain_network(model, request)
     elif request.of is not None:

@@ -36,6 +36,7 @@ explore_pages: Any = LazyModule("softcount.explore")
 explore_server: Any = LazyModule("softcount.explore.server")
 changes: Any = LazyModule("softcount.fitted.compare")
 graphs: Any = LazyModule("softcount.report.graph")
+joint_pages: Any = LazyModule("softcount.report.joint")
 kmeans_pages: Any = LazyModule("softcount.report.kmeans")
 network_pages: Any = LazyModule("softcount.report.network")
 network_answers: Any = LazyModule("softcount.fitted.network_answers")
@@ -72,6 +73,8 @@ def show(request: Request) -> None:
         show_sequences(model, request)
     elif models.is_network(model):
         show_network(model, request)
+    elif models.is_joint(model):
+        show_joint(model, request)
     elif not isinstance(model, Fitted):
         page = reports.make_report(model).page
         write_answer(request.json, page_blocks, lambda _: page, page)
@@ -109,6 +112,21 @@ def show_network(fitted: FittedNet, request: Request) -> None:
     files = list(table.source.files)
     write_answer(
         request.json, lambda: network_pages.anomalies_record(found), lambda: network_pages.anomalies_page(found, files)
+    )
+    models.print_prediction_notes(fitted, table)
+
+
+def show_joint(fitted: Any, request: Request) -> None:
+    """Print a joint model or, with DATA, the rows that fit worst."""
+    if request.data is None:
+        write_answer(request.json, joint_pages.joint_record, joint_pages.joint_page, fitted)
+        return
+    with progress() as tell, Threads() as threads:
+        table = open_like(fitted, request.data, request.form, tell)
+        found = joint_pages.find_anomalies(fitted, table, threads, request.anomalies)
+    files = list(table.source.files)
+    write_answer(
+        request.json, lambda: joint_pages.anomalies_record(found), lambda: joint_pages.anomalies_page(found, files)
     )
     models.print_prediction_notes(fitted, table)
 
@@ -184,6 +202,8 @@ def report_on(request: Request, redact: bool, tell: Tell) -> Any:
         if model.centres.frame.unit:
             refuse_data(request, "spherical k-means, whose report takes rows in Python: load(MODEL).report(X)")
         rows, model = numbers_in(model, request), models.load_estimator(request.model)
+    elif models.is_joint(model):
+        refuse_data(request, "a joint model, whose report takes no rows")
     elif request.data is not None and models.is_network(model):
         rows = summarise_rows(model, request, tell)
     elif request.data is not None:
@@ -302,6 +322,7 @@ def write_explorer(request: Request) -> None:
 def make_page(request: Request) -> tuple[Any, Any]:
     """The page of a model, and a function that predicts if the page cannot compute the prediction by itself."""
     model, note, predict = models.open_model(request.model, sequences=True, centres=True), "", None
+    models.refuse_joint(request.model, model, "explore")
     if models.is_of_sequences(model):
         refuse_data(request, "a model of sequences, whose page takes none")
     elif isinstance(model, models.KMeansModel):

@@ -339,9 +339,7 @@ class Fitted(FittedTable, frozen=True, eq=False):
             return None
         first, second, nats = found[0]
         more = "" if len(found) == 1 else f" and {len(found) - 1} more {'pair' if len(found) == 2 else 'pairs'}"
-        remedy = remedies.either(
-            "Mixture().fit(table) or BayesNet.tan(X, y)", "fit --model mixture or, quicker, fit --model network"
-        )
+        remedy = remedies.either("JointModel().fit(table)", "fit --model joint")
         return (
             f"naive Bayes takes columns as independent given the class, but {first!r} and {second!r} ({nats:.2f} nats)"
             f"{more} depend on each other: answers that involve them can be far off. Ask a model of all columns: "

@@ -334,6 +334,28 @@ class FittedJoint(FittedTable, frozen=True, eq=False, dict=True):
         mean = np.clip(moments[rows, own.number, 0] + self._origin(own), *self.bounds(key))
         return (mean if own.part < 0 else codes[:, 0] * mean + codes[:, 1:] @ own.spikes), None
 
+    def predict_column(self, table: Table, key: Key) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the mean or the most probable category of a column in every row given the others.
+
+        For categories, also return the (rows x categories) probabilities.
+        """
+        own, values, shares = self.part_of(key), [], []
+        for task in table.tasks():
+            parts = self.encode(task())[0]
+            if own.part >= 0:
+                parts.codes[:, own.part] = -1
+            if isinstance(own, Number):
+                parts.numbers[:, own.number] = np.nan
+            beliefs, moments = self.mixture.beliefs(parts, self.units)
+            found = self._expect(key, np.arange(parts.n_rows), np.arange(parts.n_rows), beliefs, moments)
+            values.append(found[0])
+            shares.append(found[1])
+        if not values:
+            return np.zeros(0), None
+        return np.concatenate(values), None if shares[0] is None else np.concatenate(
+            [x for x in shares if x is not None]
+        )
+
     def draw_fills(self, table: Table, rng: np.random.Generator) -> Fills:
         """Return the rows with missing cells and draws from their joint conditional distribution, by column."""
         found: dict[Key, list[tuple[np.ndarray, np.ndarray]]] = {}

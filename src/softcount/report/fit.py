@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from softcount.fitted.classes import ColumnContrast
     from softcount.fitted.fitted import Fitted
 
+joint: Any = LazyModule("softcount.report.joint")
 networks: Any = LazyModule("softcount.report.network")
 sequences: Any = LazyModule("softcount.report.sequences")
 
@@ -92,9 +93,11 @@ class FitOutcome(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What kind of model it is: "sequences", "network" or "classes"."""
+        """What kind of model it is: "sequences", "joint", "network" or "classes"."""
         if hasattr(self.fitted, "symbols_") or hasattr(self.fitted, "n_states_"):
             return "sequences"
+        if hasattr(self.fitted, "trees"):
+            return "joint"
         return "network" if hasattr(self.fitted, "net") else "classes"
 
 
@@ -104,6 +107,8 @@ def fit_record(fit: FitOutcome) -> dict[str, Any]:
     more: dict[str, Any] = {"saved": fit.saved, "next": suggest_commands(fit)}
     if fit.kind == "network":
         return dict(networks.network_record(fit.fitted, **more))
+    if fit.kind == "joint":
+        return dict(joint.joint_record(fit.fitted, **more))
     return classes.model_record(fit.fitted, expert=fit.beliefs and fit.beliefs.to_pylist(), **more)
 
 
@@ -112,6 +117,10 @@ def suggest_commands(fit: FitOutcome) -> list[str]:
     (model, data), fitted = fit.files, fit.fitted
     if fit.kind == "sequences":
         return [f"softcount explore {model}"]
+    if fit.kind == "joint":
+        first = shlex.quote(str(fitted.trees.coding.columns[0].key))
+        commands = (f"query {model} --of {first}", f"impute {model} {data} -o filled.csv", f"sample {model} -n 100")
+        return [f"softcount {command}" for command in (*commands, f"show {model} {data} --anomalies 10")]
     of = ""
     if fit.kind == "network":
         node = shlex.quote(str(fitted.net.graph.names[0] if fitted.target is None else fitted.target))
@@ -135,6 +144,8 @@ def fit_page(fit: FitOutcome) -> Page:
     end.line(f"softcount show {model} prints all of it, as does fit --full")
     if fit.kind == "sequences":
         _add_sequences(page, fit)
+    elif fit.kind == "joint":
+        page.blocks += joint.joint_page(fit.fitted, _table_size(fit), full=False).blocks
     else:
         fitted, is_network = fit.fitted, fit.kind == "network"
         page.heading(f"{(networks if is_network else classes).title_of(fitted)}, from {_table_size(fit)}")
@@ -424,7 +435,8 @@ def full_page(fit: FitOutcome) -> Page:
     """Write what `show` does, and what is known of the fit alone."""
     if fit.kind == "sequences":
         return Page(sequences.sequence_page(fit.fitted).blocks)
-    page = networks.network_page(fit.fitted) if fit.kind == "network" else classes.model_page(fit.fitted)
+    pages = {"network": networks.network_page, "joint": joint.joint_page}
+    page: Page = pages.get(fit.kind, classes.model_page)(fit.fitted)
     if fit.beliefs is not None:
         _add_beliefs(page, fit.beliefs.to_pylist(), EXPERT_LINES)
     page.heading("Saved")

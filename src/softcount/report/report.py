@@ -21,6 +21,7 @@ from softcount.pictures.text import format_count
 from softcount.report.class_pictures import GivenRows
 from softcount.report.classes import model_page
 from softcount.report.html import render_html
+from softcount.report.joint import joint_page
 from softcount.report.kmeans import centres_page
 from softcount.report.network import network_page
 from softcount.report.page import Grid, Heading, Page, Picture, as_json, key_text, page_blocks, render_text
@@ -127,6 +128,8 @@ def make_report(model: Any, rows: Any = None, redact: bool = False) -> Report:
         names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         numbers = None if rows is None or hasattr(rows, "tocsr") else np.asarray(rows, dtype=float)
         return Report(centres_page(model.found_, names, True, numbers, redact))
+    if hasattr(model, "trees"):
+        return Report(joint_page(model))
     if isinstance(model, Learned):
         return Report(nodes_page(model, redact))
     return Report(sequence_page(model, full=True, redact=redact))
