@@ -194,7 +194,7 @@ class TreeMixture(Struct, frozen=True, eq=False, dict=True):
             cov = self.covariances[at].reshape(n, size, size)
             whites[at] = (1.0 / np.sqrt(cov) if size == 1 else np.linalg.inv(np.linalg.cholesky(cov))).ravel()
         normal = (own.block_starts, own.blocks, own.members, self.means, self.covariances, whites)
-        return (*own.tree, log_of(self.tables)), normal
+        return (*own.tree, log_of(self.tables), self.tables), normal
 
     def log_joint(self, parts: Parts, first: np.ndarray | None = None) -> np.ndarray:
         """Return (rows x K) logs of weight times density; `first` (rows x K) replaces the log-weights."""

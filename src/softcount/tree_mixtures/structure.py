@@ -74,10 +74,12 @@ def find_shape(counts: PairCounts, form: Form) -> Shape:
 
 def find_forest(counts: PairCounts) -> tuple[int, ...]:
     """Return the parents in the forest with the largest sum of mutual information less penalties."""
+    from softcount.kernels.trees import edge_gains
+
     n_parts = len(counts.starts) - 1
-    gains = sorted(
-        ((gain, d, e) for d in range(n_parts) for e in range(d) if (gain := edge_gain(counts, d, e)) > 0), reverse=True
-    )
+    table = np.zeros((n_parts, n_parts))
+    edge_gains(counts.pairs, counts.starts, PENALTY * float(np.log(max(counts.rows, 2.0))), table)
+    gains = sorted(((float(table[d, e]), int(d), int(e)) for d, e in np.argwhere(table > 0)), reverse=True)
     tree, near = list(range(n_parts)), [list[int]() for _ in range(n_parts)]
     for _, d, e in gains:
         if tree[d] != tree[e]:
@@ -96,20 +98,6 @@ def find_forest(counts: PairCounts) -> tuple[int, ...]:
                     parents[e] = d
                 reached += found
     return tuple(parents)
-
-
-def edge_gain(counts: PairCounts, d: int, e: int) -> float:
-    """Return the mutual information of two parts times the rows, less the penalty for the cells that occur."""
-    starts = counts.starts
-    table = counts.pairs[starts[d] : starts[d + 1], starts[e] : starts[e + 1]]
-    down, across, total = table.sum(axis=1), table.sum(axis=0), float(table.sum())
-    if total <= 1.0:
-        return 0.0
-    seen = table > 0
-    expected = np.outer(down, across)[seen] / total
-    information = float(table[seen] @ np.log(table[seen] / expected))
-    cells = max((down > HALF_A_ROW).sum() - 1, 1) * max((across > HALF_A_ROW).sum() - 1, 1)
-    return information - PENALTY * float(cells) * float(np.log(max(counts.rows, 2.0)))
 
 
 def find_anchor(counts: PairCounts, r: int) -> int:
