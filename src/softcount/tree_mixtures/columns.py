@@ -19,6 +19,9 @@ SPIKE, MOST_SPIKES, LEAST_SPIKE_ROWS = 0.05, 8, 10
 """Share of the rows from which on one value of a number is a spike, the most spikes, and the rows that one needs."""
 MARGIN = 0.05
 """Share of the range of a number that answers and draws may exceed it by, except beyond 0."""
+TALLER = 4.0
+"""How many times as frequent as the two values on both sides a spike is. In rounded numbers a frequent value is none:
+as a spike it would lose its correlations. Without this abalone loses .3 nats per held-out row."""
 KNOTS, ROWS_PER_KNOT = 40, 12
 """Most intervals of the normal scores of a number, and the least rows in each."""
 
@@ -240,7 +243,8 @@ def _code_number(
         return Levels(key, part, values, log_new)
     limit = max(SPIKE * mass.sum(), LEAST_SPIKE_ROWS)
     tall = np.sort(np.argsort(-counts, kind="stable")[:MOST_SPIKES])
-    spikes = values[tall[counts[tall] > limit]]
+    tall = tall[(counts[tall] > limit) & (counts[tall] > TALLER * _neighbours(counts)[tall])]
+    spikes = values[tall]
     rest = ~np.isin(known, spikes)
     if len(np.unique(known[rest])) < 3:
         return Levels(key, part, values, log_new)
@@ -249,3 +253,10 @@ def _code_number(
     low, high = float(values[0]) - room, float(values[-1]) + room
     bounds = (max(low, 0.0) if values[0] >= 0 else low, min(high, 0.0) if values[-1] <= 0 else high)
     return Number(key, number, make(known[rest], mass[rest]), part if len(spikes) else -1, spikes, bounds)
+
+
+def _neighbours(counts: np.ndarray) -> np.ndarray:
+    """Return the mean count of up to two values on each side of every value."""
+    padded = np.concatenate([[np.nan, np.nan], counts, [np.nan, np.nan]])
+    sides = np.stack([padded[at : at + len(counts)] for at in (0, 1, 3, 4)])
+    return np.asarray(np.nansum(sides, axis=0) / np.maximum((~np.isnan(sides)).sum(axis=0), 1))

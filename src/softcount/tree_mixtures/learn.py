@@ -228,7 +228,7 @@ TRY_ITERATIONS, TRY_TOLERANCE = 20, 2e-3
 FINAL_ITERATIONS, FINAL_TOLERANCE = 10, 1e-3
 FINAL_CELLS = 8_000_000
 """Rows times components times columns of all final iterations together."""
-MOST_JOINED = 64
+MOST_JOINED = 96
 """Most components of a combination."""
 EXTEND_ITERATIONS = 4
 """Iterations of EM over all rows of a large table, twice as many for twice the components."""
@@ -355,19 +355,15 @@ def stack_weights(held: np.ndarray, weights: np.ndarray, floor: np.ndarray) -> n
 
 
 def choose_stack(held: np.ndarray, weights: np.ndarray, floor: np.ndarray, sizes: Sequence[int]) -> list[int]:
-    """Return the candidates of the combination: those of small weight, then the largest, are left out."""
+    """Return the candidates of the combination: those of the least weight are left out while it is too large."""
     kept = list(range(len(sizes)))
     while len(kept) > 1:
         shares = stack_weights(held[:, [*kept, -1]], weights, floor[[*kept, -1]])[:-1]
         total = sum(sizes[place] for place in kept)
         least = int(shares.argmin())
-        if shares[least] < LEAST_WEIGHT:
-            del kept[least]
-        elif total > MOST_JOINED:
-            worth = shares / np.array([sizes[place] for place in kept])
-            del kept[int(worth.argmin())]
-        else:
+        if shares[least] >= LEAST_WEIGHT and total <= MOST_JOINED:
             break
+        del kept[least]
     return kept
 
 
