@@ -189,15 +189,18 @@ class Coding(Struct, frozen=True, eq=False):
 
 
 def find_coding(keys: Sequence[Any], columns: Sequence[np.ndarray], n_levels: Sequence[int], weights: np.ndarray,
-                scores: bool) -> Coding:  # fmt: skip
-    """Choose the parts of columns: category codes as in a chunk if `n_levels` is above 0, else numbers."""
+                scores: bool, learned: np.ndarray) -> Coding:  # fmt: skip
+    """Choose the parts of columns: category codes as in a chunk if `n_levels` is above 0, else numbers.
+
+    Only the rows `learned` decide the units of numbers: units that know the held-out rows would flatter them.
+    """
     found: list[ColumnParts] = []
     part = number = 0
     for key, column, width in zip(keys, columns, n_levels, strict=True):
         own = (
             _code_categories(key, part, column, width, weights)
             if width
-            else _code_number(key, part, number, column, weights, scores)
+            else _code_number(key, part, number, column, weights, scores, learned)
         )
         if own is None:
             continue
@@ -230,7 +233,7 @@ def _code_categories(key: Any, part: int, column: np.ndarray, width: int, weight
 
 
 def _code_number(
-    key: Any, part: int, number: int, column: np.ndarray, weights: np.ndarray, scores: bool
+    key: Any, part: int, number: int, column: np.ndarray, weights: np.ndarray, scores: bool, learned: np.ndarray
 ) -> ColumnParts | None:
     there = np.isfinite(column) & (weights > 0)
     known, mass = column[there], weights[there]
@@ -248,6 +251,8 @@ def _code_number(
     rest = ~np.isin(known, spikes)
     if len(np.unique(known[rest])) < 3:
         return Levels(key, part, values, log_new)
+    if len(np.unique(known[rest & learned[there]])) >= 3:
+        rest &= learned[there]
     make = score_unit if scores else plain_unit
     room = MARGIN * float(np.ptp(values))
     low, high = float(values[0]) - room, float(values[-1]) + room

@@ -280,17 +280,27 @@ class Rows(Struct, frozen=True, eq=False):
         return float(np.average(logs + self.logs, weights=self.held.weights))
 
 
-def split_rows(units: str, parts: Parts, sizes: Sequence[int], logs: np.ndarray, rng: np.random.Generator) -> Rows:
-    """Hold out a quarter of the rows, or of the sample of a large table."""
-    order = rng.permutation(parts.n_rows)[:MOST_SEARCHED]
+def hold_out(copies: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Hold out a quarter of the rows, or of the sample of a large table: the held-out rows, and those to learn from.
+
+    Rows with the same number in `copies` are held out together.
+    """
+    turns = rng.permutation(int(copies.max(initial=-1)) + 1)[copies]
+    order = np.argsort(turns, kind="stable")[:MOST_SEARCHED]
     n_held = max(1, int(HELD_OUT * len(order)))
+    n_held += int((turns[order[n_held:]] == turns[order[n_held - 1]]).sum())
     held, rest = np.sort(order[:n_held]), np.sort(order[n_held:])
-    if not len(rest):
-        rest = held
+    return held, rest if len(rest) else held
+
+
+def split_rows(
+    units: str, parts: Parts, tried: Parts, sizes: Sequence[int], logs: np.ndarray, held: np.ndarray, rest: np.ndarray
+) -> Rows:
+    """Split rows for the search. `tried` are the same rows in units that do not know the held-out ones."""
     beyond = np.ones(parts.n_rows, dtype=bool)
     beyond[held] = False
-    whole, training = Training.of(parts, sizes), Training.of(parts.take(rest), sizes)
-    return Rows(units, whole, training, parts.take(held), logs[held], beyond)  # fmt: skip
+    training = Training.of(tried.take(rest), sizes)
+    return Rows(units, Training.of(parts, sizes), training, tried.take(held), logs[held], beyond)
 
 
 def attempt(rows: Rows, form: Form, members: np.ndarray) -> Candidate:
