@@ -28,6 +28,7 @@ CLASSIFIERS: dict[str, Any] = {
 DENSITIES: dict[str, tuple[Any, Any, Any]] = {
     "Mixture": (lambda: sc.Mixture(2, random_state=0).fit(FRAME), FRAME, WEIGHTS),
     "GaussianMixture": (lambda: sc.GaussianMixture(2, random_state=0).fit(X), X, WEIGHTS),
+    "JointModel": (lambda: sc.JointModel(2, random_state=0).fit(FRAME), FRAME, WEIGHTS),
     "BayesNet": (lambda: sc.BayesNet([("c", "a")]).fit(FRAME), FRAME, WEIGHTS),
     "HiddenMarkov": (lambda: sc.HiddenMarkov(2, random_state=0).fit(STEPS), STEPS, TIMES),
     "MarkovChain": (lambda: sc.MarkovChain().fit(STEPS), STEPS, TIMES),

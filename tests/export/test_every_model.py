@@ -30,6 +30,7 @@ MODELS: dict[str, Any] = {
     "AODE": lambda: sc.AODE().fit(TABLE, Y),
     "Mixture": lambda: sc.Mixture(2, random_state=0).fit(TABLE),
     "GaussianMixture": lambda: sc.GaussianMixture(2, random_state=0).fit(X),
+    "JointModel": lambda: sc.JointModel(2, random_state=0).fit(TABLE),
     "KMeans": lambda: sc.KMeans(2, random_state=0).fit(X),
     "SphericalKMeans": lambda: sc.SphericalKMeans(2, random_state=0).fit(X),
     "BagOfWords": lambda: sc.BagOfWords().fit(NOTES),

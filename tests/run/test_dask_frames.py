@@ -69,6 +69,7 @@ MODELS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "AODE": lambda rows: sc.AODE().fit(rows, "kind"),
     "Mixture": lambda rows: sc.Mixture(2, n_init=1, random_state=0).fit(rows.drop(columns="kind")),
     "GaussianMixture": lambda rows: sc.GaussianMixture(2, n_init=1, random_state=0).fit(rows[NUMBERS]),
+    "JointModel": lambda rows: sc.JointModel(2, random_state=0).fit(rows.drop(columns="kind")),
     "BayesNet": lambda rows: sc.BayesNet.tan(rows, "kind"),
     "ModelAverage": lambda rows: sc.average(
         [made("NaiveBayes"), sc.NaiveBayes(prior=9).fit(rows, "kind")], by="bic", X=rows, y="kind"

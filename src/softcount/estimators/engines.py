@@ -149,7 +149,7 @@ class Question(Struct, frozen=True):
                 of = self.options.get("of", *self.args[:1])
                 classes = first._fitted.levels[first._fitted.target if of is None else of]
             else:
-                classes = first.fitted_.names
+                classes = first.fitted_.names or range(width)  # components have no names
             return [CLASS_COLUMN_NAMES[self.method].format(name) for name in labels(list(classes)).values()]
         if hasattr(model, "get_feature_names_out") and self.method == "transform":
             return [str(name) for name in model.get_feature_names_out()]

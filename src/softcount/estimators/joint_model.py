@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from softcount.core.lazy import sparse
 from softcount.errors import DataError
 from softcount.estimators import inputs
 from softcount.estimators.base import TableEstimator, progress
@@ -99,6 +100,8 @@ class JointModel(TableEstimator):
             If there is no row, or no column of categories or numbers.
         """
         self._check_settings()
+        if sparse.issparse(X):
+            raise DataError("a joint model does not take a sparse matrix. Give X.toarray().")
         data = inputs.open_file(inputs.check_rows(self, X, reset=True), self._missing())
         weights = inputs.read_weights(sample_weight, data)
         data, weights, _ = inputs.drop_zero_weights(data, weights, None)
