@@ -31,6 +31,7 @@ ESTIMATORS = [sc.NaiveBayes(), sc.Mixture(2, **QUICK), sc.GaussianMixture()]
 MORE = [
     *(sc.GaussianMixture(2, kind, **QUICK) for kind in ("full", "tied", "diag", "spherical")),
     *(sc.GaussianMixture(2, kind, **QUICK) for kind in ("tied_diag", "tied_spherical")),
+    sc.JointModel(2, random_state=0),
     sc.KMeans(),
     sc.SphericalKMeans(),
     sc.BayesNet(),
