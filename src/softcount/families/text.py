@@ -556,7 +556,7 @@ class Text(Bags, Struct, frozen=True):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        return _facts(self)
+        return _facts(self, isinstance(self.min_df, float), isinstance(self.max_df, float))
 
     def features(self, column: Any, setting: Setting) -> Any:
         if not self.by_document:
@@ -598,7 +598,8 @@ def reading_of(settings: Text | Reading) -> Reading:
 
 
 @lru_cache(maxsize=64)
-def _facts(family: Text) -> Facts:
+def _facts(family: Text, *shares: bool) -> Facts:
+    """Return the facts of a family; `shares` says which limits are shares, because 1 and 1.0 are equal as keys."""
     return replace(
         Bags.facts, chart=family.words_model.facts.chart, title=f"text, {family.model}", reading=reading_of(family),
         has_density=family.model != "complement", heavy_prior=family.model == "multinomial",
