@@ -27,6 +27,8 @@ from softcount.table.schema import Key
 
 Name = Hashable
 """Name of a bundle: the key of its first node."""
+PLAIN = Setting()
+"""The setting of numbers that are counted as they are."""
 
 
 class Node(Struct, frozen=True):
@@ -314,8 +316,11 @@ class Nodes(Struct, frozen=True, eq=False, dict=True):
         for bundle in self.bundles:
             stats = counts.arrays[bundle.name]
             for place, node in enumerate(bundle.nodes):
-                setting = node.setting if imagined is None else node.setting.in_deviations(imagined.hypers[node.key])
-                total += bundle.family.log_unit(stats if bundle.alone else stats[:, place], setting)
+                part = stats if bundle.alone else stats[:, place]
+                total += bundle.family.log_unit(part, node.setting)
+                deviations = PLAIN if imagined is None else PLAIN.in_deviations(imagined.hypers[node.key])
+                if deviations is not PLAIN:  # added as logarithms: a scale of 1e308 over a small deviation overflows
+                    total += bundle.family.log_unit(part, deviations)
         return total
 
     def n_parameters(self, imagined: Imagined | None = None) -> int:
