@@ -45,3 +45,9 @@ def test_the_stated_log_density_is_true_on_fresh_rows(times: int) -> None:
     # 38 held-out rows have a standard error of .28 nats; copies in both parts stated 2.1 nats too much.
     assert model.held_out_ < model.score(fresh) + 0.8
     assert model.score(fresh) == pytest.approx(-6 * 0.5 * np.log(2 * np.pi * np.e), abs=0.3)
+
+
+@pytest.mark.parametrize("cells", [[1.0], [1.0] * 5])
+def test_numbers_that_do_not_vary_are_refused(cells: list[float]) -> None:
+    with pytest.raises(sc.errors.DataError, match="no column has two values"):
+        sc.JointModel().fit({"x": cells})

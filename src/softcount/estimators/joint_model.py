@@ -97,7 +97,7 @@ class JointModel(TableEstimator):
         Raises
         ------
         DataError
-            If there is no row, no column of categories or numbers, or one row without a category.
+            If there is no row, no column of categories or numbers, or no column of categories and no number with two values.
         """
         self._check_settings()
         if sparse.issparse(X):
@@ -110,8 +110,6 @@ class JointModel(TableEstimator):
             raise DataError("kinds: a joint model takes kinds of single columns, such as {'zip': 'categorical'}.")
         forced = inputs.read_kinds_of(data) | declared.forced
         table = open_table(data, kinds=forced, missing=self._missing(), weights=weights)
-        if table.n_rows == 1 and not any(spec.kind.coded for spec in table.schema.used):
-            raise DataError("there is one row only (n_samples=1), and numbers that do not vary have no density.")
         inputs.remember_columns(self, table, data)
         plan = Plan(declared=declared, prior="row")
         most = None if self.n_components == AUTO else int(self.n_components)

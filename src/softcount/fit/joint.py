@@ -62,6 +62,10 @@ class JointRequest(Struct, frozen=True):
         for units in ("linear", "normal scores"):
             scores = units == "normal scores"
             coding = find_coding(keys, columns, n_levels, weights, scores, everything)
+            if not coding.columns:
+                raise DataError(
+                    "no column has two values (n_samples=1, or equal rows): a joint model learns nothing here."
+                )
             if scores and not coding.numbers:
                 continue
             codings[units], own = coding, {own.key: columns[keys.index(own.key)] for own in coding.columns}
