@@ -97,7 +97,7 @@ class JointModel(TableEstimator):
         Raises
         ------
         DataError
-            If there is no row, no column of categories or numbers, or no column of categories and no number with two values.
+            If there is no row, or neither a column of categories nor a number with two values.
         """
         self._check_settings()
         if sparse.issparse(X):
