@@ -2,7 +2,7 @@
 
 `joint/density`, `joint/fill`, `joint/each`, `joint/synthetic`, `joint/anomalies` and `joint/speed` are its parts, and
 `joint/density,abalone` is one table of a part. All run in one process on one thread; times are the processor's. Large
-tables are drawn from, with fixed seeds: the limits are below. Until `sc.JointModel` is there, `Mixture` stands for it.
+tables are drawn from, with fixed seeds: the limits are below.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Fit = Callable[[Any], Any]
 def joint(frame: Any) -> Any:
     import softcount as sc
 
-    return getattr(sc, "JointModel", sc.Mixture)(n_jobs=1, random_state=0).fit(frame)
+    return sc.JointModel(n_jobs=1, random_state=0).fit(frame)
 
 
 def mixture(frame: Any) -> Any:
