@@ -123,7 +123,7 @@ def show_joint(fitted: Any, request: Request) -> None:
         return
     with progress() as tell, Threads() as threads:
         table = open_like(fitted, request.data, request.form, tell)
-        found = joint_pages.find_anomalies(fitted, table, threads, request.anomalies)
+        found = fitted.find_anomalies(table, threads, request.anomalies)
     files = list(table.source.files)
     write_answer(
         request.json, lambda: joint_pages.anomalies_record(found), lambda: joint_pages.anomalies_page(found, files)

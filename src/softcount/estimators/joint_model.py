@@ -254,21 +254,17 @@ class JointModel(TableEstimator):
         [1]
         """
         fitted, table = self._fitted, self._read_rows(X)
+        most = check_whole("n, the number of rows,", n, 0)
         with Threads(self.n_jobs) as threads:
-            scores = fitted.anomaly_scores(table, threads)
-            logs = fitted.score_rows(table, threads)
-        worst = np.argsort(-scores, kind="stable")[: check_whole("n, the number of rows,", n, 0)]
-        parts = fitted.surprises_of(table, worst)
-        keys = [str(own.key) for own in fitted.trees.coding.columns]
+            found = fitted.find_anomalies(table, threads, most)
         lines = []
-        for place, row in enumerate(worst.tolist()):
-            order = np.argsort(-parts[place], kind="stable")
-            reasons = [{"column": keys[at], "surprise": float(parts[place, at])} for at in order]
+        for odd in found:
+            reasons = [{"column": str(key), "surprise": part} for key, part in odd.parts.items()]
             lines.append(
-                {"row": row, "score": float(scores[row]), "log_density": float(logs[row]),
+                {"row": odd.row, "score": odd.score, "log_density": odd.log_density,
                  "reason": reasons[0]["column"], "reasons": reasons}
             )  # fmt: skip
         reason = pa.struct([("column", pa.string()), ("surprise", pa.float64())])
         types = [("row", pa.int64()), ("score", pa.float64()), ("log_density", pa.float64()), ("reason", pa.string()),
                  ("reasons", pa.list_(reason))]  # fmt: skip
-        return self._result(arrow_lines(lines, types), X, worst)
+        return self._result(arrow_lines(lines, types), X, np.array([odd.row for odd in found], dtype=np.int64))

@@ -13,6 +13,7 @@ from softcount.core.special import log_of, log_sum_exp
 from softcount.errors import DataError
 from softcount.families import Family, Params
 from softcount.fitted.answers import Expect, absent_cells
+from softcount.fitted.classes import Anomaly, cells
 from softcount.fitted.derived_columns import Fills, join_fills, move_to_leads
 from softcount.fitted.fitted import Fitted, FittedTable, register_fitted
 from softcount.fitted.joint_answers import JointGiven, bounds_in
@@ -179,6 +180,25 @@ class FittedJoint(FittedTable, frozen=True, eq=False, dict=True):
             if len(here):
                 found[here] = self.surprises(chunk.take(rows[here] - chunk.start))
         return found
+
+    def find_anomalies(self, table: Table, runner: Runner, most: int) -> list[Anomaly]:
+        """Return the rows that fit worst, worst first, with the surprise of each column."""
+        scores, logs = self.anomaly_scores(table, runner), self.score_rows(table, runner)
+        worst = np.argsort(-scores, kind="stable")[:most]
+        parts, keys = self.surprises_of(table, worst), [own.key for own in self.trees.coding.columns]
+        held: dict[int, dict[Key, Any]] = {}
+        for task in table.tasks():
+            chunk = task()
+            for row in worst[(worst >= chunk.start) & (worst < chunk.start + chunk.n_rows)].tolist():
+                one = chunk.take(np.array([row - chunk.start]))
+                held[row] = cells(self, one)  # type: ignore[arg-type]  # it reads the leaves alone
+        return [
+            Anomaly(
+                row, float(scores[row]), float(logs[row]), 0, 1.0,
+                {keys[at]: float(own[at]) for at in np.argsort(-own, kind="stable")}, held[row],
+            )
+            for row, own in zip(worst.tolist(), parts, strict=True)
+        ]  # fmt: skip
 
     def _seen(self, parts: Parts) -> np.ndarray:
         """Mark (rows x columns) observed cells."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from softcount.fitted.classes import Anomaly, cells
+from softcount.fitted.classes import Anomaly
 from softcount.pictures.text import format_count, format_number
 from softcount.report.classes import add_anomalies
 from softcount.report.page import Page, key_text
@@ -14,8 +12,6 @@ from softcount.report.quality import group_notes, order_notes
 
 if TYPE_CHECKING:
     from softcount.fitted.joint import FittedJoint
-    from softcount.run.local import Runner
-    from softcount.table import Table
 
 SHOWN_TRIALS, SHOWN_COLUMNS = 5, 12
 
@@ -66,25 +62,6 @@ def joint_page(fitted: FittedJoint, size: str = "", full: bool = True) -> Page:
     page.grid(("column", "in all rows"), described)
     page.rest(len(leaves) - len(described), "column")
     return page
-
-
-def find_anomalies(fitted: FittedJoint, table: Table, runner: Runner, most: int) -> list[Anomaly]:
-    """Return the rows that fit worst, worst first, with the surprise of each column."""
-    scores, logs = fitted.anomaly_scores(table, runner), fitted.score_rows(table, runner)
-    worst = np.argsort(-scores, kind="stable")[:most]
-    parts, keys = fitted.surprises_of(table, worst), [own.key for own in fitted.trees.coding.columns]
-    held: dict[int, Any] = {}
-    for task in table.tasks():
-        chunk = task()
-        for row in worst[(worst >= chunk.start) & (worst < chunk.start + chunk.n_rows)].tolist():
-            held[row] = cells(fitted, chunk.take(np.array([row - chunk.start])))  # type: ignore[arg-type]  # it reads leaves alone
-    return [
-        Anomaly(
-            row, float(scores[row]), float(logs[row]), 0, 1.0,
-            {keys[at]: float(own[at]) for at in np.argsort(-own, kind="stable")}, held[row],
-        )
-        for row, own in zip(worst.tolist(), parts, strict=True)
-    ]  # fmt: skip
 
 
 def anomalies_record(found: list[Anomaly]) -> list[dict[str, Any]]:
